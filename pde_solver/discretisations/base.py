@@ -1,0 +1,125 @@
+"""What every discretisation can do. It binds a model to a mesh or to tokens; time comes after."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from mpi4py import MPI
+
+from pde_solver.densities import Law
+from pde_solver.errors import InputError
+from pde_solver.measures import TokenMeasure
+from pde_solver.models.model import Model
+from pde_solver.models.terms import Term
+
+
+@dataclass(frozen=True)
+class CellNodes:
+    """This rank's cells (or tokens) as a picture needs them.
+
+    Args:
+        points: (cells, nodes, 3) coordinates of each cell's nodes in VTK's order, padded with zeros to three.
+        vtk_type: VTK's number of the cell type (1 vertex, 68 Lagrange curve, 69 Lagrange triangle, ...).
+        index: (cells,) global index of each cell in the order of the input.
+    """
+
+    points: np.ndarray
+    vtk_type: int
+    index: np.ndarray
+
+
+class Discretisation(ABC):
+    """A model bound to a mesh or to tokens: a system of ordinary differential equations du/dt = rate(t, u).
+
+    A state is this rank's share of the unknowns, a flat float array of `local_size` entries, label by label.
+    The term of the velocity that acts is fixed between two breakpoints by `enter(t)`.
+    """
+
+    model: Model
+    comm: MPI.Comm
+    #: Order of convergence in space that the method declares (0: sampling error instead).
+    order: int
+    #: What the method calls itself, for example "finite volume, order 2".
+    name: str
+    #: Unknowns over all ranks, and on this rank.
+    unknowns: int
+    local_size: int
+    #: Whether the state is a density (which can be negative) or positions of tokens.
+    has_density: bool
+    #: Cells (or tokens) over all ranks; each rank owns some.
+    cell_count: int
+    #: One line on the mesh (or the tokens), and a digest of it for checkpoints.
+    mesh_description: str
+    mesh_digest: str
+
+    _term: Term
+
+    def enter(self, t: float) -> None:
+        """Let the velocity in force around depth t act until the next call."""
+        self._term = self.model.velocity.at(t)
+
+    @abstractmethod
+    def initial(self, law: Law | Sequence[Law]) -> np.ndarray:
+        """The state of an initial law, the same for all labels or one for each, each of mass one."""
+
+    @abstractmethod
+    def rate(self, t: float, state: np.ndarray, out: np.ndarray) -> None:
+        """Write du/dt into `out`. Collective."""
+
+    @abstractmethod
+    def step_limit(self, t: float, state: np.ndarray) -> float:
+        """The largest forward Euler step that is stable (and keeps cell means ≥ 0), over all ranks; inf if there is none."""
+
+    @abstractmethod
+    def correct(self, state: np.ndarray) -> None:
+        """In place after each step: limit a density to be ≥ 0 (means unchanged), or retract tokens to the manifold."""
+
+    @abstractmethod
+    def measure(self, state: np.ndarray) -> TokenMeasure:
+        """The state as a token measure: quadrature points and weights ≥ 0 of each label's law."""
+
+    @abstractmethod
+    def density_range(self, state: np.ndarray) -> tuple[float, float]:
+        """The smallest and the largest density (relative to the surface measure) over all labels and ranks.
+
+        For tokens, which have none: (nan, nan).
+        """
+
+    @abstractmethod
+    def entropy(self, state: np.ndarray) -> np.ndarray:
+        """∫ f log f for each label, f relative to the surface measure, (labels,); nan for tokens. Collective."""
+
+    @abstractmethod
+    def wall_flux(self, t: float, state: np.ndarray) -> float:
+        """∫ over the walls of f (X·n)⁺, summed over labels with their masses: the mass per depth that a wall holds back."""
+
+    @abstractmethod
+    def rows(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The state as rows in a partition-independent order: global index (n,) and rows (n, width)."""
+
+    @abstractmethod
+    def from_rows(self, rows: np.ndarray) -> np.ndarray:
+        """This rank's state from all rows (N, width), in global order, given on every rank."""
+
+    @abstractmethod
+    def cell_nodes(self, state: np.ndarray) -> CellNodes:
+        """The cells (or tokens) for output; only tokens move with the state."""
+
+    @abstractmethod
+    def nodal_density(self, state: np.ndarray) -> np.ndarray:
+        """The density for output: (labels, cells) one value a cell, or (labels, cells, nodes) at the nodes of `cell_nodes`.
+
+        For tokens: their weights, (labels, tokens).
+        """
+
+    def per_label(self, law: Law | Sequence[Law]) -> list[Law]:
+        """One law for each label.
+
+        Raises:
+            InputError: if a sequence has another length than the labels.
+        """
+        laws = [law] * self.model.labels.count if isinstance(law, Law) else list(law)
+        if len(laws) != self.model.labels.count:
+            raise InputError(f"initial: {self.model.labels.count} labels need as many laws, found {len(laws)}.")
+        return laws

@@ -1,0 +1,120 @@
+"""The one home of MPI collectives.
+
+Every function takes the communicator first, and every rank must call it. Sums over ranks appear
+elsewhere in the package only as one visible word at the end of a formula.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+from mpi4py import MPI
+
+from pde_solver.errors import InputError
+
+T = TypeVar("T")
+
+
+def sum_over_ranks(comm: MPI.Comm, value):
+    """The sum of a number or an array over all ranks."""
+    return _reduce(comm, value, MPI.SUM)
+
+
+def min_over_ranks(comm: MPI.Comm, value):
+    """The elementwise minimum of a number or an array over all ranks."""
+    return _reduce(comm, value, MPI.MIN)
+
+
+def max_over_ranks(comm: MPI.Comm, value):
+    """The elementwise maximum of a number or an array over all ranks."""
+    return _reduce(comm, value, MPI.MAX)
+
+
+def _reduce(comm: MPI.Comm, value, operation):
+    if comm.size == 1:
+        return value
+    array = np.asarray(value)
+    result = np.empty_like(array)
+    comm.Allreduce(np.ascontiguousarray(array), result, op=operation)
+    return result if array.ndim else result[()]
+
+
+def rank_slice(comm: MPI.Comm, count: int) -> slice:
+    """The contiguous share of `count` rows that belongs to this rank, as even as possible."""
+    return slice(count * comm.rank // comm.size, count * (comm.rank + 1) // comm.size)
+
+
+def allgather_rows(comm: MPI.Comm, rows: np.ndarray) -> np.ndarray:
+    """The rows of all ranks, one rank's after the other, on every rank; shape (sum of n, ...)."""
+    rows = np.ascontiguousarray(rows)
+    if comm.size == 1:
+        return rows
+    counts = np.array(comm.allgather(len(rows)))
+    result = np.empty((counts.sum(), *rows.shape[1:]), dtype=rows.dtype)
+    width = int(np.prod(rows.shape[1:], dtype=int))
+    comm.Allgatherv(rows.reshape(-1), [result.reshape(-1), counts * width])
+    return result
+
+
+def gather_rows(comm: MPI.Comm, index: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
+    """The rows of all ranks on rank 0, placed by their global index; None on the other ranks.
+
+    Args:
+        comm: the communicator.
+        index: (n,) global index of each local row; over all ranks a permutation of 0 … N − 1.
+        rows: (n, ...) the local rows.
+    """
+    if comm.size == 1:
+        result = np.empty_like(rows)
+        result[index] = rows
+        return result
+    counts = comm.gather(len(rows))
+    width = int(np.prod(rows.shape[1:], dtype=int))
+    rows = np.ascontiguousarray(rows)
+    index = np.ascontiguousarray(index, dtype=np.int64)
+    if counts is None:
+        comm.Gatherv(index, None)
+        comm.Gatherv(rows.reshape(-1), None)
+        return None
+    places = np.empty(sum(counts), dtype=np.int64)
+    gathered = np.empty((sum(counts), *rows.shape[1:]), dtype=rows.dtype)
+    comm.Gatherv(index, [places, counts])
+    comm.Gatherv(rows.reshape(-1), [gathered.reshape(-1), [count * width for count in counts]])
+    result = np.empty_like(gathered)
+    result[places] = gathered
+    return result
+
+
+def on_root(comm: MPI.Comm, action: Callable[[], T]) -> T:
+    """Run `action` on rank 0 alone; every rank gets its result, or raises its exception.
+
+    Only for results small enough to broadcast. A file that cannot be read ends so on all ranks with the
+    same sentence, and no rank waits for another.
+    """
+    outcome: tuple[bool, object]
+    if comm.rank == 0:
+        try:
+            outcome = (True, action())
+        except Exception as error:  # whatever it is, all ranks must hear of it
+            if comm.size == 1:
+                raise
+            outcome = (False, error)
+    else:
+        outcome = (False, None)
+    succeeded, value = comm.bcast(outcome)
+    if not succeeded:
+        raise value
+    return value
+
+
+def same_on_all_ranks(comm: MPI.Comm, error: Exception | None) -> None:
+    """Raise on all ranks if any rank has an error: the lowest rank's, so that all leave together."""
+    errors = [found for found in comm.allgather(error) if found is not None]
+    if errors:
+        raise errors[0]
+
+
+def require(comm: MPI.Comm, condition: bool, sentence: str) -> None:
+    """Raise `InputError(sentence)` on all ranks if the condition fails on any of them."""
+    if not all(comm.allgather(bool(condition))):
+        raise InputError(sentence)
