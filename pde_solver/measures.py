@@ -24,7 +24,7 @@ class TokenMeasure:
 
     points: np.ndarray
     weights: np.ndarray
-    comm: MPI.Comm = field(default=MPI.COMM_SELF)
+    comm: MPI.Comm = field(default_factory=lambda: MPI.COMM_SELF)
 
     def __post_init__(self) -> None:
         if self.points.ndim != 2 or self.weights.ndim != 2 or self.weights.shape[1] != len(self.points):
