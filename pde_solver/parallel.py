@@ -5,14 +5,11 @@ elsewhere in the package only as one visible word at the end of a formula.
 """
 
 from collections.abc import Callable
-from typing import TypeVar
 
 import numpy as np
 from mpi4py import MPI
 
 from pde_solver.errors import InputError
-
-T = TypeVar("T")
 
 
 def sum_over_ranks(comm: MPI.Comm, value):
@@ -85,7 +82,7 @@ def gather_rows(comm: MPI.Comm, index: np.ndarray, rows: np.ndarray) -> np.ndarr
     return result
 
 
-def on_root(comm: MPI.Comm, action: Callable[[], T]) -> T:
+def on_root[T](comm: MPI.Comm, action: Callable[[], T]) -> T:
     """Run `action` on rank 0 alone; every rank gets its result, or raises its exception.
 
     Only for results small enough to broadcast. A file that cannot be read ends so on all ranks with the
@@ -118,3 +115,19 @@ def require(comm: MPI.Comm, condition: bool, sentence: str) -> None:
     """Raise `InputError(sentence)` on all ranks if the condition fails on any of them."""
     if not all(comm.allgather(bool(condition))):
         raise InputError(sentence)
+
+
+def broadcast_array(comm: MPI.Comm, array: np.ndarray | None) -> np.ndarray:
+    """Rank 0's array of numbers on every rank, of any size.
+
+    Args:
+        comm: the communicator.
+        array: the array on rank 0; not looked at elsewhere.
+    """
+    if comm.size == 1:
+        assert array is not None
+        return array
+    shape, kind = comm.bcast(None if comm.rank else (array.shape, array.dtype.str))
+    result = np.empty(shape, dtype=kind) if comm.rank else np.ascontiguousarray(array)
+    comm.Bcast(result.reshape(-1))
+    return result

@@ -1,7 +1,7 @@
 """What every discretisation can do. It binds a model to a mesh or to tokens; time comes after."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from pde_solver.errors import InputError
 from pde_solver.measures import TokenMeasure
 from pde_solver.models.model import Model
 from pde_solver.models.terms import Term
+from pde_solver.parallel import max_over_ranks, sum_over_ranks
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,21 @@ class CellNodes:
     index: np.ndarray
 
 
+@dataclass(frozen=True)
+class DensityError:
+    """Distance between two densities in three norms.
+
+    Args:
+        l1: ∫ |f − g|.
+        l2: (∫ |f − g|²)^{1/2}.
+        linf: max |f − g| over the sampled points.
+    """
+
+    l1: float
+    l2: float
+    linf: float
+
+
 class Discretisation(ABC):
     """A model bound to a mesh or to tokens: a system of ordinary differential equations du/dt = rate(t, u).
 
@@ -40,6 +56,8 @@ class Discretisation(ABC):
     comm: MPI.Comm
     #: Order of convergence in space that the method declares (0: sampling error instead).
     order: int
+    #: Order of the time stepping that goes with it.
+    time_order: int
     #: What the method calls itself, for example "finite volume, order 2".
     name: str
     #: Unknowns over all ranks, and on this rank.
@@ -87,6 +105,14 @@ class Discretisation(ABC):
         """
 
     @abstractmethod
+    def sampled_density(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The density at the points of a fine quadrature: points (m, D), surface measures (m,), values (labels, m).
+
+        Raises:
+            InputError: for tokens, which have no density.
+        """
+
+    @abstractmethod
     def entropy(self, state: np.ndarray) -> np.ndarray:
         """∫ f log f for each label, f relative to the surface measure, (labels,); nan for tokens. Collective."""
 
@@ -112,6 +138,24 @@ class Discretisation(ABC):
 
         For tokens: their weights, (labels, tokens).
         """
+
+    def density_error(
+        self, state: np.ndarray, exact: Callable[[np.ndarray], np.ndarray], label: int = 0
+    ) -> DensityError:
+        """How far a label's density is from an exact one, in L¹, L² and L^∞ of the surface measure. Collective.
+
+        Args:
+            state: this rank's unknowns.
+            exact: the exact density, points (m, D) -> (m,).
+            label: which label.
+        """
+        points, measures, values = self.sampled_density(state)
+        difference = np.abs(values[label] - exact(points))
+        return DensityError(
+            l1=float(sum_over_ranks(self.comm, measures @ difference)),
+            l2=float(np.sqrt(sum_over_ranks(self.comm, measures @ difference**2))),
+            linf=float(max_over_ranks(self.comm, difference.max(initial=0.0))),
+        )
 
     def per_label(self, law: Law | Sequence[Law]) -> list[Law]:
         """One law for each label.

@@ -57,7 +57,7 @@ class Mesh:
     @property
     def geometry_degree(self) -> int:
         """Polynomial degree of the geometry."""
-        return self.domain.geometry.cmap.degree
+        return self.domain.geometry.cmaps[0].degree
 
     @property
     def cell_count(self) -> int:
@@ -68,6 +68,12 @@ class Mesh:
     def owned_cells(self) -> int:
         """Cells that this rank owns; they are numbered first, ghosts after them."""
         return self.domain.topology.index_map(self.domain.topology.dim).size_local
+
+    @property
+    def cell_coordinates(self) -> np.ndarray:
+        """(cells with ghosts, nodes, D) coordinates of the nodes of each cell, in basix's Lagrange order."""
+        geometry = self.domain.geometry
+        return geometry.x[geometry.dofmaps[0]][..., : self.manifold.ambient_dimension]
 
     @property
     def input_index(self) -> np.ndarray:

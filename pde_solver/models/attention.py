@@ -1,11 +1,12 @@
 """One attention head."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from numbers import Real
 
 import numpy as np
 
 from pde_solver.errors import InputError
-from pde_solver.models.normalisers import Normaliser, Softmax
+from pde_solver.models.normalisers import Normaliser, Softmax, Unnormalised
 from pde_solver.models.terms import Term
 
 
@@ -31,16 +32,18 @@ class Attention(Term):
     query: np.ndarray | None = None
     key: np.ndarray | None = None
     value: np.ndarray | None = None
-    normaliser: Normaliser = Softmax()
+    normaliser: Normaliser = field(default_factory=Softmax)
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.beta, bool) or not np.isfinite(self.beta) or self.beta < 0:
+        if not _is_number(self.beta) or self.beta < 0:
             raise InputError(f"Attention: beta must be a finite number ≥ 0, found {self.beta!r}.")
-        if not np.isfinite(self.weight):
-            raise InputError(f"Attention: weight must be finite, found {self.weight!r}.")
+        if not _is_number(self.weight):
+            raise InputError(f"Attention: weight must be a finite number, found {self.weight!r}.")
         if not isinstance(self.normaliser, Normaliser):
-            raise InputError(f"Attention: normaliser must be Softmax(), Unnormalised() or L2(), found {self.normaliser!r}.")
+            raise InputError(
+                f"Attention: normaliser must be Softmax(), Unnormalised() or L2(), found {self.normaliser!r}."
+            )
         for name in ("query", "key", "value"):
             object.__setattr__(self, name, as_matrix(f"Attention: {name}", getattr(self, name)))
         if self.query is not None and self.key is not None and len(self.query) != len(self.key):
@@ -70,14 +73,14 @@ class Attention(Term):
         """The head's velocity from the exponential sums of its scores.
 
         Args:
-            shift: (n,) exponents that were taken out of the sums.
+            shift: (labels, n) exponents that were taken out of the sums.
             denominator: (labels, n) e^{−shift} ∫ e^{score} ν.
             numerator: (labels, n, d) e^{−shift} ∫ e^{score} y ν.
         """
-        if self.normaliser.normalised:
+        if not isinstance(self.normaliser, Unnormalised):
             mean = numerator / denominator[..., None]
         else:
-            mean = np.exp(shift - self.normaliser.log_scale)[:, None] * numerator
+            mean = np.exp(shift - self.normaliser.log_scale)[..., None] * numerator
         return self.weight * (mean if self.value is None else mean @ self.value.T)
 
     def check(self, dimension: int) -> None:
@@ -102,6 +105,10 @@ class Attention(Term):
         return f"Attention({', '.join(parts)})"
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
 def as_matrix(where: str, value: object) -> np.ndarray | None:
     """A read-only finite float matrix from what the user gave; None stays None (the identity).
 
@@ -113,7 +120,9 @@ def as_matrix(where: str, value: object) -> np.ndarray | None:
     try:
         matrix = np.array(value, dtype=float)
     except (TypeError, ValueError):
-        raise InputError(f"{where} must be a matrix of numbers (a list of rows of one length), found {value!r}.") from None
+        raise InputError(
+            f"{where} must be a matrix of numbers (a list of rows of one length), found {value!r}."
+        ) from None
     if matrix.ndim != 2 or not matrix.size or not np.all(np.isfinite(matrix)):
         raise InputError(f"{where} must be a matrix of finite numbers, found shape {matrix.shape}.")
     matrix.flags.writeable = False

@@ -29,7 +29,9 @@ class Model:
         if not isinstance(self.manifold, Manifold):
             raise InputError(f"Model: manifold must be Sphere(d) or Euclidean(d), found {self.manifold!r}.")
         if not isinstance(self.velocity, Term):
-            raise InputError(f"Model: velocity must be Attention, Linear, Layers or a sum of them, found {self.velocity!r}.")
+            raise InputError(
+                f"Model: velocity must be Attention, Linear, Layers or a sum of them, found {self.velocity!r}."
+            )
         self.velocity.check(self.manifold.ambient_dimension)
 
     def __str__(self) -> str:

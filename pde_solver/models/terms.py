@@ -1,5 +1,6 @@
 """Velocities are sums of small terms; each term is a description, without numerics."""
 
+import math
 from dataclasses import dataclass
 
 from pde_solver.errors import InputError
@@ -82,10 +83,15 @@ class Layers(Term):
                 f"Layers: {len(self.velocities)} velocities need {len(self.velocities) - 1} boundaries, "
                 f"found {len(self.boundaries)}."
             )
-        if not all(a < b for a, b in zip(self.boundaries, self.boundaries[1:], strict=False)):
-            raise InputError(f"Layers: boundaries must increase, found {self.boundaries}.")
+        if not all(isinstance(velocity, Term) for velocity in self.velocities):
+            raise InputError(f"Layers: every layer must be Attention, Linear or a sum of them, found {self.velocities!r}.")
+        increasing = all(a < b for a, b in zip(self.boundaries, self.boundaries[1:], strict=False))
+        if not increasing or not all(map(math.isfinite, self.boundaries)):
+            raise InputError(f"Layers: boundaries must be finite and increase, found {self.boundaries}.")
         if any(velocity.breakpoints for velocity in self.velocities):
-            raise InputError("Layers: a layer's velocity must itself be constant in depth; give one flat list of layers.")
+            raise InputError(
+                "Layers: a layer's velocity must itself be constant in depth; give one flat list of layers."
+            )
 
     @property
     def breakpoints(self) -> tuple[float, ...]:

@@ -1,0 +1,144 @@
+"""A case: one file that says what is solved, how, and what is kept."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from mpi4py import MPI
+
+from pde_solver.case.settings import Settings, checked
+from pde_solver.case.toml_text import read_toml, with_overrides, write_toml
+from pde_solver.densities import Law
+from pde_solver.discretisations import Discretisation
+from pde_solver.errors import InputError
+from pde_solver.models import Model
+from pde_solver.observing import Guards
+from pde_solver.parallel import on_root
+from pde_solver.simulation import Simulation
+from pde_solver.stepping import Scheme
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A case file, checked, with every default filled in.
+
+    Args:
+        path: the file.
+        settings: what it says.
+    """
+
+    path: Path
+    settings: Settings
+
+    @cached_property
+    def text(self) -> str:
+        """The resolved case as TOML: every default written out, every path absolute."""
+        return write_toml(self.settings.tables())
+
+    @cached_property
+    def problem_text(self) -> str:
+        """The part that decides the solution, without [output] and the stop: what a checkpoint must agree with."""
+        tables = self.settings.tables()
+        time = {key: value for key, value in tables["time"].items() if key not in ("stop", "max_steps")}
+        return write_toml({name: table for name, table in tables.items() if name != "output"} | {"time": time})
+
+    @property
+    def digest(self) -> str:
+        """A hash of what decides the solution."""
+        return hashlib.sha256(self.problem_text.encode()).hexdigest()
+
+    @cached_property
+    def model(self) -> Model:
+        """The model."""
+        return self.settings.model.build()
+
+    @cached_property
+    def law(self) -> Law:
+        """The initial law. Every rank must ask for it."""
+        return self.settings.initial.build()
+
+    @property
+    def scheme(self) -> Scheme:
+        """The time scheme."""
+        return self.settings.time.build()
+
+    def discretisation(self) -> Discretisation:
+        """The model bound to the mesh or to tokens, over all ranks.
+
+        Raises:
+            InputError: if a mesh cannot be read, or does not fit.
+        """
+        table = self.settings.mesh
+        mesh = None if table is None else table.build(self.model.manifold, MPI.COMM_WORLD)
+        return self.settings.discretisation.build(self.model, mesh)
+
+    def simulation(self, *, progress: bool = False) -> Simulation:
+        """The simulation, ready to run; nothing is recorded or written yet.
+
+        Args:
+            progress: whether to show progress.
+
+        Raises:
+            InputError: if the parts do not fit each other.
+        """
+        time = self.settings.time
+        return Simulation(
+            self.discretisation(),
+            self.law,
+            stop=time.stop,
+            start=time.start,
+            scheme=self.scheme,
+            petsc_options=self.settings.petsc,
+            guards=Guards(most_steps=time.max_steps),
+            progress=progress,
+            case_text=self.problem_text,
+        )
+
+
+def load_case(path: str | Path, overrides: Iterable[str] = (), comm: MPI.Comm = MPI.COMM_WORLD) -> Case:
+    """Read a case file on rank 0, check it, and give it to all ranks.
+
+    Args:
+        path: a TOML file.
+        overrides: changes `key.path=value`, for example "model.attention.0.beta=8".
+        comm: the ranks that want it; every one must call.
+
+    Raises:
+        InputError: on all ranks, with one line for each thing that is wrong.
+    """
+    path = Path(path)
+    settings = on_root(comm, lambda: _settings(path, list(overrides)))
+    case = Case(path, settings)
+    refused = []
+    for name in ("model", "law", "scheme"):
+        try:
+            getattr(case, name)
+        except InputError as error:
+            table = {"law": "initial", "scheme": "time"}.get(name, name)
+            refused.append(f"{path}: {table}: {error}")
+    if refused:
+        raise InputError("\n".join(refused))
+    return case
+
+
+def _settings(path: Path, overrides: list[str]) -> Settings:
+    tables = with_overrides(read_toml(path), overrides)
+    _resolve_paths(tables, path.parent)
+    settings, complaints = checked(tables)
+    if settings is None:
+        raise InputError("\n".join(f"{path}: {complaint}" for complaint in complaints))
+    return settings
+
+
+def _resolve_paths(tables: dict[str, Any], folder: Path) -> None:
+    """Paths are relative to the case file; make them absolute, so that the resolved case holds anywhere."""
+    initial = tables.get("initial")
+    components = initial.get("components") if isinstance(initial, dict) else None
+    places = [tables.get("mesh"), initial, *(components if isinstance(components, list) else [])]
+    named = [(place, "path") for place in places] + [(tables.get("output"), "directory")]
+    for place, key in named:
+        if isinstance(place, dict) and isinstance(place.get(key), str) and place[key]:
+            place[key] = str((folder / place[key]).resolve())

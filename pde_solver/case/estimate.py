@@ -1,0 +1,112 @@
+"""What a case would cost: measured on the case itself, without taking a step."""
+
+import math
+import resource
+import time
+
+import numpy as np
+
+from pde_solver.case.case import Case
+from pde_solver.discretisations import DiscontinuousGalerkin, Discretisation, FiniteVolume
+from pde_solver.models import Attention
+from pde_solver.parallel import max_over_ranks, sum_over_ranks
+from pde_solver.simulation import Simulation
+
+#: Seconds for which velocities are evaluated to measure their speed (one evaluation at least).
+MEASURED_FOR = 0.1
+
+
+def estimate(case: Case) -> str:
+    """Cells, unknowns, step limit, pairs, seconds and memory, one line each. Collective.
+
+    Raises:
+        InputError: as `Case.simulation`.
+    """
+    simulation = case.simulation()
+    discretisation = simulation.discretisation
+    time_table, scheme = case.settings.time, case.scheme
+    per_stage = seconds_per_rate(simulation)
+    pairs = pairs_per_velocity(simulation)
+    limit = discretisation.step_limit(time_table.start, simulation.state)
+    largest = scheme.coefficient * limit * scheme.cfl
+    step = min(largest, math.inf if scheme.step is None else scheme.step)
+    lines = [
+        ("mesh", discretisation.mesh_description),
+        ("method", f"{discretisation.name}: {discretisation.cell_count:,} {_cells(discretisation)}, "
+                   f"{discretisation.unknowns:,} unknowns on {_ranks(discretisation)}"),
+        ("pairs", f"{pairs:.2g} a velocity evaluation, which takes {_seconds(per_stage)} ({_rate(pairs / per_stage)})"),
+    ]  # fmt: skip
+    if math.isfinite(step):
+        # a step also ends at every depth of output
+        step = min(step, case.settings.output.every)
+        steps = math.ceil((time_table.stop - time_table.start) / step)
+        which = f"{time_table.scheme}, cfl = {scheme.cfl:g}" if scheme.step is None else f"{time_table.scheme}, fixed"
+        most = "at least " if scheme.adaptive else ""
+        lines += [
+            ("step", f"{largest:.3g} allowed at t = {time_table.start:g} ({which}; one Euler step may be {limit:.3g})"),
+            ("cost", f"{most}{steps:,} steps of {scheme.stages} stages, {_seconds(steps * scheme.stages * per_stage)} "
+                     "if the step stays as it is at the start"),
+        ]  # fmt: skip
+    else:
+        lines += [
+            ("step", f"chosen by the error control of {time_table.scheme}"),
+            ("cost", f"{_seconds(scheme.stages * per_stage)} for each step of {scheme.stages} stages"),
+        ]
+    lines.append(("memory", f"{_resident(discretisation)} MB over all ranks now; a run adds little"))
+    return "\n".join(f"{name:8}{text}" for name, text in lines)
+
+
+def seconds_per_rate(simulation: Simulation) -> float:
+    """Seconds that one evaluation of du/dt takes, on the slowest rank; a first one compiles and does not count."""
+    discretisation, state = simulation.discretisation, simulation.state
+    out = np.empty_like(state)
+    discretisation.enter(simulation.start)
+    discretisation.rate(simulation.start, state, out)
+    spent, count = 0.0, 0
+    while spent < MEASURED_FOR:
+        count += 1
+        began = time.perf_counter()
+        # another depth each time, so that nothing is remembered from the last evaluation
+        discretisation.rate(math.nextafter(simulation.start, math.inf) + 1e-9 * count, state, out)
+        spent += float(max_over_ranks(discretisation.comm, time.perf_counter() - began))
+    return spent / count
+
+
+def pairs_per_velocity(simulation: Simulation) -> float:
+    """Pairs of a target and a source that one evaluation of the velocity sums over, for all heads. Collective."""
+    discretisation = simulation.discretisation
+    heads = sum(isinstance(term, Attention) for term in discretisation.model.velocity.at(simulation.start).summands())
+    sources = len(discretisation.measure(simulation.state).points)
+    match discretisation:
+        case FiniteVolume():
+            targets = len(discretisation._midpoints)
+        case DiscontinuousGalerkin():
+            targets = len(discretisation._velocity_points)
+        case _:
+            targets = sources
+    return float(heads * sum_over_ranks(discretisation.comm, targets) * sum_over_ranks(discretisation.comm, sources))
+
+
+def _cells(discretisation: Discretisation) -> str:
+    return "cells" if discretisation.has_density else "tokens"
+
+
+def _ranks(discretisation: Discretisation) -> str:
+    return "one rank" if discretisation.comm.size == 1 else f"{discretisation.comm.size} ranks"
+
+
+def _resident(discretisation: Discretisation) -> str:
+    """Peak resident memory, which Linux counts in kB."""
+    return f"{sum_over_ranks(discretisation.comm, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024):,.0f}"
+
+
+def _rate(pairs: float) -> str:
+    return f"{pairs / 1e9:.2g} Gpairs/s" if pairs > 0 else "no attention"
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < 0.1:
+        return f"{1000 * seconds:.2g} ms"
+    if seconds < 120:
+        return f"{seconds:.2g} s" if seconds < 100 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"

@@ -1,0 +1,306 @@
+"""Discontinuous Galerkin of degree p: polynomials on every cell, upwind fluxes, a limiter for positivity."""
+
+from collections.abc import Sequence
+
+import basix
+import basix.ufl
+import numpy as np
+import ufl
+from dolfinx import fem, la
+
+from pde_solver.densities import Law, PointCloud
+from pde_solver.discretisations.base import CellNodes, Discretisation
+from pde_solver.discretisations.cells import coordinates, deposit, lattice, lattice_nodes, surface_element
+from pde_solver.discretisations.limiters import limit_to_positive
+from pde_solver.errors import InputError
+from pde_solver.kernel_sums.velocity import term_velocity
+from pde_solver.manifolds import Euclidean
+from pde_solver.measures import TokenMeasure
+from pde_solver.mesh import Mesh, facet_geometry
+from pde_solver.models.model import Model
+from pde_solver.parallel import max_over_ranks, min_over_ranks, same_on_all_ranks, sum_over_ranks
+
+#: Largest stable step of upwind transport on an interval in units of 6 h/|v|, for SSP of order 3 and 4 (from the
+#: eigenvalues of the operator and the schemes' stability polynomials, computed for this project).
+_STABLE_STEP = {1: 0.228, 2: 0.117, 3: 0.075}
+
+
+class DiscontinuousGalerkin(Discretisation):
+    """Find f in P_p on each cell with ∫ ∂ₜf w dx = ∫ f v·∇w dx − ∫ F(f⁺, f⁻) [w] dS for all w in P_p.
+
+    F = ½(u + |u|) f⁺ + ½(u − |u|) f⁻ with u = ½(v⁺·n⁺ − v⁻·n⁻), n the conormal in the surface: the flux is
+    single-valued, so mass is exact; nothing crosses a wall. v is the continuous vector function of degree
+    k = max(2, p) that takes the velocity's values X[μ] at its nodes (moved to the manifold). Attention sees the cells'
+    quadrature points with weight × density. Before each evaluation and after each step every cell's polynomial is
+    scaled towards its mean until it is ≥ 0 at all points where it is used.
+
+    Args:
+        model: what is solved.
+        mesh: a mesh of the model's manifold; geometry of degree ≥ p keeps the order on curved manifolds.
+        degree: p, 1 to 3.
+
+    Raises:
+        InputError: if the mesh is of another manifold, or the degree is not 1, 2 or 3.
+
+    Source: the limiter of Zhang and Shu, J. Comput. Phys. 229 (2010) 8918; the form on surfaces is derived for this project.
+    """
+
+    has_density = True
+
+    def __init__(self, model: Model, mesh: Mesh, degree: int = 2) -> None:
+        if degree not in (1, 2, 3):
+            raise InputError(f"DiscontinuousGalerkin: degree must be 1, 2 or 3, found {degree!r}.")
+        if mesh.manifold != model.manifold:
+            raise InputError(
+                f"DiscontinuousGalerkin: the mesh is of the {mesh.manifold}, the model lives on the {model.manifold}."
+            )
+        self.model = model
+        self.mesh = mesh
+        self.comm = mesh.comm
+        self.degree = degree
+        self.order = degree + 1
+        # steps are long, and at the spatial order the error in time would be the larger one
+        self.time_order = min(degree + 2, 4)
+        self.name = f"discontinuous Galerkin, degree {degree}"
+        self.cell_count = mesh.cell_count
+        self.mesh_description = mesh.description
+        self.mesh_digest = mesh.digest
+        self._prepare_cells()
+        self._prepare_forms()
+        self._shape = (model.labels.count, mesh.owned_cells, self._nodes)
+        self.local_size = int(np.prod(self._shape))
+        self.unknowns = model.labels.count * mesh.cell_count * self._nodes
+        self._evaluated: tuple[float, object, np.ndarray, np.ndarray] | None = None
+        self.enter(0.0)
+
+    def _prepare_cells(self) -> None:
+        """Quadrature, mass matrices and means of the cells, and the points where the density must be ≥ 0."""
+        mesh, cell = self.mesh, self.mesh.domain.basix_cell()
+        self._element = basix.ufl.element("DG", mesh.cell, self.degree)
+        reference, weights = basix.make_quadrature(cell, 2 * self.degree + 1)
+        self._basis = self._element.tabulate(0, reference)[0]
+        self._nodes = self._basis.shape[1]
+        points = coordinates(mesh, reference)
+        dimension = mesh.manifold.ambient_dimension
+        self._points = mesh.manifold.retract(points.reshape(-1, dimension))
+        self._elements = surface_element(mesh, reference) * weights
+        mass = np.einsum("qi,cq,qj->cij", self._basis, self._elements, self._basis)
+        self._inverse_mass = np.linalg.inv(mass)
+        self._volumes = self._elements.sum(axis=1)
+        self._mean = np.einsum("cq,qi->ci", self._elements, self._basis) / self._volumes[:, None]
+        self._lattice = lattice(mesh, self.degree)
+        self._lattice_basis = self._element.tabulate(0, self._lattice)[0]
+        checked = np.concatenate([reference, self._lattice, _facet_points(cell, 2 * self.degree + 1)])
+        self._checked_basis = self._element.tabulate(0, checked)[0]
+
+        geometry = facet_geometry(mesh)
+        perimeter = np.zeros(mesh.owned_cells)
+        area = np.linalg.norm(geometry.normals, axis=1)
+        for side in (geometry.owner, geometry.neighbour):
+            mine = (side >= 0) & (side < mesh.owned_cells)
+            perimeter += np.bincount(side[mine], area[mine], minlength=mesh.owned_cells)
+        self._diameter = 2 * mesh.manifold.dimension * geometry.cell_volumes[: mesh.owned_cells] / perimeter
+
+    def _prepare_forms(self) -> None:
+        """The upwind form and the spaces of density and velocity."""
+        domain = self.mesh.domain
+        dimension = self.mesh.manifold.ambient_dimension
+        velocity_degree = max(2, self.degree)
+        density_space = fem.functionspace(domain, self._element)
+        velocity_space = fem.functionspace(domain, ("Lagrange", velocity_degree, (dimension,)))
+        self._density = fem.Function(density_space)
+        self._velocity = fem.Function(velocity_space)
+        self._dofs = density_space.dofmap.list[: self.mesh.owned_cells]
+        self._velocity_nodes = velocity_space.dofmap.index_map.size_local
+        self._velocity_dofs = velocity_space.dofmap.list[: self.mesh.owned_cells]
+        nodes = velocity_space.tabulate_dof_coordinates()[: self._velocity_nodes, :dimension]
+        self._velocity_points = self.mesh.manifold.retract(nodes)
+
+        f, v, w = self._density, self._velocity, ufl.TestFunction(density_space)
+        n = ufl.FacetNormal(domain)
+        u = (ufl.dot(v("+"), n("+")) - ufl.dot(v("-"), n("-"))) / 2
+        flux = (u + abs(u)) / 2 * f("+") + (u - abs(u)) / 2 * f("-")
+        degree = 2 * self.degree + velocity_degree - 1
+        inside = ufl.dx(domain, metadata={"quadrature_degree": degree})
+        between = ufl.dS(domain, metadata={"quadrature_degree": degree + 1})
+        form = f * ufl.dot(v, ufl.grad(w)) * inside - flux * (w("+") - w("-")) * between
+        self._form = fem.form(form)
+        self._residual = la.vector(density_space.dofmap.index_map, density_space.dofmap.index_map_bs)
+        on_wall = ufl.ds(domain, metadata={"quadrature_degree": degree + 1})
+        outward = ufl.dot(v, n)
+        self._wall_form = fem.form(f * (outward + abs(outward)) / 2 * on_wall) if isinstance(self.model.manifold, Euclidean) else None
+
+    def initial(self, law: Law | Sequence[Law]) -> np.ndarray:
+        """The L² projection of each law's density, each label's mass scaled to one, limited to be ≥ 0."""
+        state = np.empty(self._shape)
+        for label, part in enumerate(self.per_label(law)):
+            error = None
+            try:
+                state[label] = self._projection(part)
+            except InputError as found:
+                error = found
+            same_on_all_ranks(self.comm, error)
+            mass = sum_over_ranks(self.comm, self._volumes @ np.einsum("ci,ci->c", self._mean, state[label]))
+            lowest = min_over_ranks(self.comm, np.einsum("ci,ci->c", self._mean, state[label]).min(initial=np.inf))
+            if not np.isfinite(mass) or not mass > 0 or not lowest >= 0:
+                raise InputError(
+                    f"initial: the density must be finite, ≥ 0 and of positive mass on the mesh, "
+                    f"found mass {mass:g} and smallest cell mean {lowest:g}."
+                )
+            state[label] /= mass
+        flat = state.reshape(-1)
+        self.correct(flat)
+        return flat
+
+    def _projection(self, law: Law) -> np.ndarray:
+        manifold = self.model.manifold
+        if isinstance(law, PointCloud):
+            centre = np.einsum("cq,cqd->cd", self._elements, self._points.reshape(*self._elements.shape, -1))
+            mass = deposit(self.comm, manifold, manifold.retract(centre / self._volumes[:, None]), law)
+            return np.repeat((mass / self._volumes)[:, None], self._nodes, axis=1)
+        points, element, basis = self._fine_quadrature()
+        values = law.density(points, manifold).reshape(element.shape)
+        # the mass matrix of the finer rule, or a constant would not be projected to itself on curved cells
+        mass = np.einsum("qi,cq,qj->cij", basis, element, basis)
+        return np.linalg.solve(mass, np.einsum("cq,cq,qi->ci", values, element, basis)[..., None])[..., 0]
+
+    def rate(self, t: float, state: np.ndarray, out: np.ndarray) -> None:
+        """M⁻¹ (∫ f v·∇w dx − ∫ F [w] dS) on every cell. Collective."""
+        limited = self._limited(state)
+        velocities = self._nodal_velocity(t, limited)
+        rates = out.reshape(self._shape)
+        for label, density in enumerate(limited):
+            self._load(density, velocities[label])
+            self._residual.array[:] = 0.0
+            fem.assemble_vector(self._residual.array, self._form)
+            self._residual.scatter_reverse(la.InsertMode.add)
+            rates[label] = np.einsum("cij,cj->ci", self._inverse_mass, self._residual.array[self._dofs])
+
+    def _load(self, density: np.ndarray, velocity: np.ndarray) -> None:
+        """Put one label's density and velocity into the form's functions, ghosts included. Collective."""
+        self._density.x.array[self._dofs] = density
+        self._density.x.scatter_forward()
+        self._velocity.x.array[: velocity.size] = velocity.reshape(-1)
+        self._velocity.x.scatter_forward()
+
+    def _limited(self, state: np.ndarray) -> np.ndarray:
+        """A copy of the state, (labels, cells, nodes), ≥ 0 at all checked points where the means are ≥ 0."""
+        densities = np.array(state).reshape(self._shape)
+        for density in densities:
+            limit_to_positive(density, self._checked_basis, self._mean)
+        return densities
+
+    def _nodal_velocity(self, t: float, limited: np.ndarray) -> np.ndarray:
+        """X at this rank's velocity nodes, (labels, nodes, D); remembered for the next call with the same state. Collective."""
+        if self._evaluated is not None:
+            depth, term, known, result = self._evaluated
+            same = depth == t and term is self._term and np.array_equal(known, limited)
+            if min_over_ranks(self.comm, same):
+                return result
+        attended = self._measure(limited).mixed(self.model.labels.mixing)
+        result = term_velocity(self._term, self.model.manifold, self._velocity_points, attended)
+        self._evaluated = (t, self._term, limited, result)
+        return result
+
+    def step_limit(self, t: float, state: np.ndarray) -> float:
+        """min over cells of a_p h / max |X|, h the diameter of the inscribed ball.
+
+        a_p · 6 is the linear stability limit of SSP order 3 and 4 for upwind transport. Cell means may need a smaller
+        step to stay ≥ 0: the time loop halves a step that makes one negative.
+        """
+        least = np.inf
+        for velocity in self._nodal_velocity(t, self._limited(state)):
+            self._velocity.x.array[: velocity.size] = velocity.reshape(-1)
+            self._velocity.x.scatter_forward()
+            speed = np.linalg.norm(self._velocity.x.array.reshape(-1, velocity.shape[1]), axis=1)
+            fastest = speed[self._velocity_dofs].max(axis=1)
+            with np.errstate(divide="ignore"):
+                least = min(least, np.min(_STABLE_STEP[self.degree] * self._diameter / fastest, initial=np.inf))
+        return float(min_over_ranks(self.comm, least))
+
+    def correct(self, state: np.ndarray) -> None:
+        """Scale each cell's polynomial towards its mean until it is ≥ 0, in place."""
+        state[:] = self._limited(state).reshape(-1)
+
+    def measure(self, state: np.ndarray) -> TokenMeasure:
+        """Quadrature points (moved to the manifold) and weight × density."""
+        return self._measure(self._limited(state))
+
+    def _measure(self, limited: np.ndarray) -> TokenMeasure:
+        values = np.maximum(np.einsum("qi,zci->zcq", self._basis, limited), 0.0)
+        return TokenMeasure(self._points, (values * self._elements).reshape(len(limited), -1), self.comm)
+
+    def density_range(self, state: np.ndarray) -> tuple[float, float]:
+        """Smallest and largest value at the points where the density is used."""
+        values = np.einsum("qi,zci->zcq", self._checked_basis, state.reshape(self._shape))
+        lowest = min_over_ranks(self.comm, values.min(initial=np.inf))
+        return float(lowest), float(max_over_ranks(self.comm, values.max(initial=-np.inf)))
+
+    def sampled_density(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Points (moved to the manifold), measures and values of a quadrature of degree 2p + 4."""
+        points, element, basis = self._fine_quadrature()
+        values = np.einsum("qi,zci->zcq", basis, state.reshape(self._shape))
+        return points, element.reshape(-1), values.reshape(len(values), -1)
+
+    def _fine_quadrature(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Points (cells · q, D), measures (cells, q) and basis functions (q, nodes) of a quadrature of degree 2p + 4."""
+        reference, weights = basix.make_quadrature(self.mesh.domain.basix_cell(), 2 * self.degree + 4)
+        points = coordinates(self.mesh, reference)
+        element = surface_element(self.mesh, reference) * weights
+        return (
+            self.model.manifold.retract(points.reshape(-1, points.shape[-1])),
+            element,
+            self._element.tabulate(0, reference)[0],
+        )
+
+    def entropy(self, state: np.ndarray) -> np.ndarray:
+        """∫ f log f by quadrature, for each label."""
+        values = np.maximum(np.einsum("qi,zci->zcq", self._basis, state.reshape(self._shape)), 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            integrand = np.where(values > 0, values * np.log(values), 0.0)
+        return sum_over_ranks(self.comm, np.einsum("zcq,cq->z", integrand, self._elements))
+
+    def wall_flux(self, t: float, state: np.ndarray) -> float:
+        """∫ over the walls of f (v·n)⁺, summed over labels with their masses."""
+        if self._wall_form is None:
+            return 0.0
+        limited = self._limited(state)
+        total = 0.0
+        for label, velocity in enumerate(self._nodal_velocity(t, limited)):
+            self._load(limited[label], velocity)
+            total += self.model.labels.weights[label] * fem.assemble_scalar(self._wall_form)
+        return float(sum_over_ranks(self.comm, total))
+
+    def rows(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """One row a cell, in input order: its coefficients under each label."""
+        return self.mesh.input_index, state.reshape(self._shape).transpose(1, 0, 2).reshape(self.mesh.owned_cells, -1)
+
+    def from_rows(self, rows: np.ndarray) -> np.ndarray:
+        """This rank's cells from all rows."""
+        labels, cells, nodes = self._shape
+        own = rows[self.mesh.input_index].reshape(cells, labels, nodes)
+        return np.ascontiguousarray(own.transpose(1, 0, 2)).reshape(-1)
+
+    def cell_nodes(self, state: np.ndarray) -> CellNodes:
+        """The cells' lattice points of degree p, as VTK's Lagrange cells."""
+        return lattice_nodes(self.mesh, self.degree)
+
+    def nodal_density(self, state: np.ndarray) -> np.ndarray:
+        """The density at the lattice points, (labels, cells, nodes)."""
+        return np.einsum("qi,zci->zcq", self._lattice_basis, state.reshape(self._shape))
+
+
+def _facet_points(cell: basix.CellType, degree: int) -> np.ndarray:
+    """Quadrature points on all facets of the reference cell, (points, tdim)."""
+    corners = basix.geometry(cell)
+    dimension = corners.shape[1]
+    facets = basix.topology(cell)[dimension - 1]
+    if dimension == 1:
+        return corners
+    kinds = basix.cell.subentity_types(cell)[dimension - 1]
+    points = []
+    for vertices, kind in zip(facets, kinds, strict=True):
+        reference, _ = basix.make_quadrature(kind, degree)
+        origin, *edges = corners[vertices[:dimension]]
+        points.append(origin + reference @ (np.array(edges) - origin))
+    return np.concatenate(points)

@@ -1,0 +1,403 @@
+"""The time loop: steps that end exactly on events, observers at their depths, guards after every step."""
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from pde_solver.densities import Law
+from pde_solver.discretisations.base import Discretisation
+from pde_solver.errors import InputError, RunStopped
+from pde_solver.observing import Guards, Progress, Record, Schedule, Snapshot
+from pde_solver.observing.guards import Reference
+from pde_solver.observing.quantities import Quantity
+from pde_solver.output import Checkpoint, CheckpointSeries, FieldWriter, LawWriter, load_checkpoint, prepare_folder, save_checkpoint
+from pde_solver.parallel import max_over_ranks, on_root
+from pde_solver.stepping import Scheme, Stepper, default_scheme
+
+Action = Callable[[Snapshot], object]
+
+#: How often a step whose means turn negative is halved before the run gives up.
+MAX_HALVINGS = 20
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended; `str(outcome)` is a sentence.
+
+    Args:
+        completed: whether the stop depth was reached.
+        t: depth reached.
+        steps: steps taken.
+        rejected: steps taken back because a mean density turned negative.
+        seconds: wall time of the loop.
+        mass_error: largest relative change of any label's mass.
+        minimum: smallest density at the end (nan for tokens).
+        wall_mass: mass that pressed against walls, ∫ wall flux dt (0 without walls).
+        reason: why the run ended early, empty if it did not.
+    """
+
+    completed: bool
+    t: float
+    steps: int
+    rejected: int
+    seconds: float
+    mass_error: float
+    minimum: float
+    wall_mass: float
+    reason: str = ""
+
+    def __str__(self) -> str:
+        end = f"Reached t = {self.t:g}" if self.completed else f"Stopped at t = {self.t:g} ({self.reason})"
+        parts = [f"{end} in {self.steps} steps and {self.seconds:.3g} s", f"mass changed by {self.mass_error:.1e}"]
+        if not math.isnan(self.minimum):
+            parts.append(f"smallest density {self.minimum:.3g}")
+        if self.rejected:
+            parts.append(f"{self.rejected} steps halved")
+        if self.wall_mass:
+            parts.append(f"mass that pressed against walls {self.wall_mass:.2e}")
+        return "; ".join(parts) + "."
+
+
+def _positive(lowest: float, highest: float) -> bool:
+    """Whether a density is ≥ 0 up to rounding (or not a number, which the guards name)."""
+    return not lowest < -1e-14 * highest
+
+
+@dataclass
+class _Observer:
+    action: Action
+    schedule: Schedule
+
+
+@dataclass
+class Simulation:
+    """A discretised model, an initial law, and how far to go.
+
+    Args:
+        discretisation: the model bound to a mesh or to tokens.
+        initial: the initial law, or one for each label.
+        stop: depth at which to stop.
+        start: depth at which to start.
+        scheme: time stepping; by default SSP of the spatial order, or Dormand–Prince for tokens.
+        petsc_options: PETSc TS options by name without dash.
+        guards: what ends a run that has gone wrong; on by default.
+        progress: whether to show progress (a bar on a terminal, a line now and then elsewhere).
+        case_text: the case that this run comes from, stored with its checkpoints.
+
+    Raises:
+        InputError: if stop is not beyond start, or the initial law does not fit.
+    """
+
+    discretisation: Discretisation
+    initial: Law | Sequence[Law]
+    stop: float
+    start: float = 0.0
+    scheme: Scheme | None = None
+    petsc_options: Mapping[str, object] | None = None
+    guards: Guards = field(default_factory=Guards)
+    progress: bool = False
+    case_text: str | None = None
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.start) and np.isfinite(self.stop) and self.start < self.stop):
+            raise InputError(f"Simulation: stop must be finite and beyond start = {self.start!r}, found {self.stop!r}.")
+        if self.scheme is None:
+            self.scheme = default_scheme(self.discretisation)
+        self._stepper = Stepper(self.discretisation, self.scheme, self.petsc_options)
+        self.state = self.discretisation.initial(self.initial)
+        self._initial_mass = self.discretisation.measure(self.state).mass()
+        self.t = float(self.start)
+        self.steps = 0
+        self._rejected = 0
+        self._wall_mass = 0.0
+        self._next_step = np.inf
+        self._observers: list[_Observer] = []
+        self._records: dict[str, Record] = {}
+        self._writers: list[FieldWriter | LawWriter] = []
+        self._folder: Path | None = None
+        self._checkpoints: CheckpointSeries | None = None
+        self._terminated = False
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The present moment."""
+        return Snapshot(self.t, self.steps, self.state, self.discretisation)
+
+    def observe(self, action: Action, *, every: float | None = None, at: Sequence[float] | None = None) -> None:
+        """Call `action(snapshot)` on every rank at the start and then every so far in depth, or at given depths.
+
+        Args:
+            action: any function of a Snapshot.
+            every: distance in depth; the stop is always included.
+            at: the depths instead. With neither: at the start and at the stop.
+
+        Raises:
+            InputError: if both are given, or they do not fit the run.
+        """
+        if every is not None and at is not None:
+            raise InputError("observe: give every or at, not both.")
+        spacing = self.stop - self.start if every is None else every
+        schedule = Schedule.every(spacing) if at is None else Schedule.at(at)
+        schedule.times(self.start, self.stop)  # complain now, not after hours
+        self._observers.append(_Observer(action, schedule))
+
+    def record(
+        self, quantity: Quantity, *, every: float | None = None, at: Sequence[float] | None = None
+    ) -> Record:
+        """Keep a quantity's values: `record.times` (n,) and `record.values` (n, ...), on every rank.
+
+        Raises:
+            InputError: as `observe`, and if a quantity of this name is recorded already.
+        """
+        record = Record(quantity)
+        if record.name in self._records:
+            raise InputError(f"record: {record.name} is recorded already.")
+        self.observe(record, every=every, at=at)
+        self._records[record.name] = record
+        return record
+
+    @property
+    def records(self) -> dict[str, Record]:
+        """All records by name."""
+        return dict(self._records)
+
+    def write_fields(
+        self, directory: str | Path, *, every: float | None = None, at: Sequence[float] | None = None
+    ) -> None:
+        """Append the density (or the tokens) to `directory`/fields.vtkhdf, which ParaView opens as a time series."""
+        self._write(FieldWriter(self._use_folder(directory) / "fields.vtkhdf"), every, at)
+
+    def write_laws(
+        self, directory: str | Path, *, every: float | None = None, at: Sequence[float] | None = None
+    ) -> None:
+        """Append the law as weighted points to `directory`/laws.h5, for comparisons between runs."""
+        self._write(LawWriter(self._use_folder(directory) / "laws.h5"), every, at)
+
+    def _write(self, writer: FieldWriter | LawWriter, every: float | None, at: Sequence[float] | None) -> None:
+        self._writers.append(writer)
+        self.observe(writer.write, every=every, at=at)
+
+    def write_checkpoints(
+        self, directory: str | Path, *, every: float | None = None, at: Sequence[float] | None = None
+    ) -> None:
+        """Save what is needed to resume in `directory`/checkpoints; the last two are kept."""
+        folder = self._use_folder(Path(directory)) / "checkpoints"
+        prepare_folder(self.discretisation.comm, folder)
+        self._checkpoints = CheckpointSeries(folder)
+        self.observe(self._save_checkpoint, every=every, at=at)
+
+    def _use_folder(self, directory: str | Path) -> Path:
+        prepare_folder(self.discretisation.comm, directory)
+        self._folder = Path(directory)
+        return self._folder
+
+    def _save_checkpoint(self, snapshot: Snapshot) -> None:
+        assert self._checkpoints is not None
+        self._checkpoints.save(snapshot, **self._checkpoint_contents())
+
+    def _checkpoint_contents(self) -> dict:
+        histories = {name: (record.times, record.values) for name, record in self._records.items()}
+        extra = {
+            "next_step": float(self._next_step),
+            "rejected": float(self._rejected),
+            "wall_mass": float(self._wall_mass),
+            "initial_mass": self._initial_mass,
+        }
+        return {"case_text": self.case_text, "histories": histories, "extra": extra}
+
+    def resume(self, path: str | Path) -> str:
+        """Go on from a checkpoint: a file, or a directory whose newest complete checkpoint counts.
+
+        Histories and field files are continued without lost, doubled or reordered depths. Call it after
+        `record` and `write_fields`.
+
+        Returns:
+            A sentence on where the run goes on (or that there was nothing to go on from).
+
+        Raises:
+            InputError: if the file is no checkpoint of this case and mesh.
+        """
+        comm = self.discretisation.comm
+        path = Path(path)
+        checkpoint: Checkpoint | None
+        notes: list[str] = []
+        if on_root(comm, path.is_dir):
+            folder = path / "checkpoints" if on_root(comm, (path / "checkpoints").is_dir) else path
+            checkpoint, notes = CheckpointSeries(folder).latest(self.discretisation, self.case_text)
+            if checkpoint is None:
+                for writer in self._writers:
+                    writer.truncate_after(comm, -math.inf)
+                return " ".join([*notes, f"No checkpoint in {folder}: starting afresh."])
+        else:
+            checkpoint = load_checkpoint(path, self.discretisation, self.case_text)
+        self.state = checkpoint.state(self.discretisation)
+        self.t, self.steps = checkpoint.t, checkpoint.step
+        self._next_step = float(checkpoint.extra["next_step"])
+        self._rejected = int(checkpoint.extra["rejected"])
+        self._wall_mass = float(checkpoint.extra["wall_mass"])
+        self._initial_mass = np.asarray(checkpoint.extra["initial_mass"])
+        for name, (times, values) in checkpoint.histories.items():
+            if name in self._records:
+                self._records[name].restore(times, values)
+        for record in self._records.values():
+            record.truncate_after(self.t)
+        for writer in self._writers:
+            writer.truncate_after(self.discretisation.comm, self.t)
+        finished = self.t >= self.stop
+        return " ".join([*notes, "Nothing to do: the run is complete." if finished else f"Resumed at t = {self.t:g}."])
+
+    def run(self) -> Outcome:
+        """Step to the stop depth.
+
+        Returns:
+            What happened, as a sentence when printed.
+
+        Raises:
+            RunStopped: if a guard ends the run; the last good state is saved where the run writes its output.
+        """
+        began = time.perf_counter()
+        resumed = self.steps > 0
+        comm = self.discretisation.comm
+        events = self._events()
+        first_step = self.steps
+        bar = Progress(comm, silent=not self.progress)
+        bar.start(
+            f"{self.discretisation.model}: {self.discretisation.name}, {self.discretisation.mesh_description}.",
+            self.start,
+            self.stop,
+        )
+        reference = Reference(self.start, self.stop, self._initial_mass)
+        previous = signal.getsignal(signal.SIGTERM)
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, self._terminate)
+        try:
+            self.discretisation.enter(self._middle_of_layer(self.t, events))
+            if not resumed:
+                self._fire(events.get(self.t, ()))
+            for target in [depth for depth in events if depth > self.t]:
+                self.discretisation.enter((self.t + target) / 2)
+                self._advance(target, reference, bar, began, first_step)
+                if self._terminated:
+                    break
+                self._fire(events[target])
+        except RunStopped as stopped:
+            self._rescue(stopped)
+            raise
+        finally:
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGTERM, previous)
+            bar.finish()
+        return self._outcome(time.perf_counter() - began)
+
+    def _events(self) -> dict[float, list[_Observer]]:
+        """All depths at which a step must end, in order, and who observes there."""
+        close = 1e-11 * (self.stop - self.start)
+        times: list[tuple[float, _Observer | None]] = [(self.start, None), (self.stop, None)]
+        times += [(t, o) for o in self._observers for t in o.schedule.times(self.start, self.stop)]
+        times += [(t, None) for t in self.discretisation.model.velocity.breakpoints if self.start < t < self.stop]
+        events: dict[float, list[_Observer]] = {}
+        last = -math.inf
+        # the start and the stop stand for whatever lies within rounding of them
+        for depth, observer in sorted(times, key=lambda pair: pair[0]):
+            if depth - last > close:
+                last = self.start if depth - self.start <= close else self.stop if self.stop - depth <= close else depth
+                events[last] = []
+            if observer is not None and observer not in events[last]:
+                events[last].append(observer)
+        return events
+
+    def _middle_of_layer(self, t: float, events: dict[float, list[_Observer]]) -> float:
+        return (t + min((depth for depth in events if depth > t), default=t)) / 2
+
+    def _fire(self, observers: Iterable[_Observer]) -> None:
+        snapshot = self.snapshot
+        # checkpoints come last, so that they hold what the others have just recorded
+        for observer in sorted(observers, key=lambda each: each.action == self._save_checkpoint):
+            observer.action(snapshot)
+
+    def _advance(self, target: float, reference: Reference, bar: Progress, began: float, first_step: int) -> None:
+        """Step from the present depth exactly to the target."""
+        scheme = self._stepper.scheme
+        comm = self.discretisation.comm
+        while self.t < target:
+            allowed = self._stepper.largest_step(self.t, self.state)
+            remaining = target - self.t
+            if scheme.adaptive:
+                dt = min(self._next_step, allowed, remaining)
+            else:
+                # equal steps to the target, so that none is left over
+                dt = remaining / max(1, math.ceil(remaining / allowed * (1 - 1e-12)))
+            t, dt, accepted = self._step(dt, min(target, self.t + allowed), reference)
+            self._wall_mass += self._pressed(t - self.t)
+            self.t, self.state = t, accepted
+            self.steps += 1
+            if bar.due(last=self.t >= self.stop):
+                lowest, _ = self.discretisation.density_range(self.state)
+                mass = self.discretisation.measure(self.state).mass()
+                done = (self.steps - first_step) * scheme.stages * self.discretisation.cell_count
+                bar.update(self.t, dt, self.steps, mass, lowest, done / (time.perf_counter() - began))
+            if max_over_ranks(comm, self._terminated):
+                self._terminated = True
+                if self._checkpoints is not None:
+                    self._save_checkpoint(self.snapshot)
+                return
+
+    def _step(self, dt: float, until: float, reference: Reference) -> tuple[float, float, np.ndarray]:
+        """One accepted step: the depth reached, the step taken, the new state."""
+        for _ in range(MAX_HALVINGS):
+            state = self.state.copy()
+            t, self._next_step = self._stepper.step(self.t, dt, until, state)
+            self.discretisation.correct(state)
+            moment = Snapshot(t, self.steps + 1, state, self.discretisation)
+            if not self.discretisation.has_density or _positive(*self.discretisation.density_range(state)):
+                self.guards.check(moment, dt, reference)
+                return t, t - self.t, state
+            self._rejected += 1
+            dt = (t - self.t) / 2
+            until = self.t + dt
+        raise RunStopped(
+            f"the density stays negative at t = {self.t:g} however small the step (last tried {dt:.2g}); "
+            "use an SSP scheme, a finer mesh, or a smoother initial law."
+        )
+
+    def _pressed(self, dt: float) -> float:
+        """Mass that the walls hold back during a step that begins at the present state."""
+        return dt * self.discretisation.wall_flux(self.t, self.state)
+
+    def _terminate(self, signum: int, frame: object) -> None:
+        self._terminated = True
+
+    def _rescue(self, stopped: RunStopped) -> None:
+        """Save the last good state, and say where."""
+        if self._folder is None:
+            return
+        path = self._folder / "last_good_state.h5"
+        try:
+            save_checkpoint(path, self.snapshot, **self._checkpoint_contents())
+        except (OSError, RunStopped, InputError) as failed:
+            stopped.args = (f"{stopped} The last good state could not be saved ({failed}).",)
+            return
+        stopped.args = (f"{stopped} The last good state (t = {self.t:g}) is in {path}.",)
+
+    def _outcome(self, seconds: float) -> Outcome:
+        mass = self.discretisation.measure(self.state).mass()
+        lowest, _ = self.discretisation.density_range(self.state)
+        completed = self.t >= self.stop
+        resume = f"; resume from {self._folder}" if self._checkpoints is not None else ""
+        return Outcome(
+            completed=completed,
+            t=self.t,
+            steps=self.steps,
+            rejected=self._rejected,
+            seconds=seconds,
+            mass_error=float(np.abs(mass / self._initial_mass - 1).max()),
+            minimum=lowest,
+            wall_mass=self._wall_mass,
+            reason="" if completed else f"terminated{resume}",
+        )

@@ -1,0 +1,133 @@
+"""Every discretisation declares its order; here it is measured against exact solutions, with an absolute bound as well.
+
+Exact solutions: a rigid rotation and a translation (change of variables), a contracting Gaussian, and the nonlinear
+solution at β = 0 (Poisson kernels); all from `pde_solver.solutions`, which its own tests check independently.
+The norm is L¹ for finite volumes (the limiter clips smooth extrema, which weighs more in higher norms) and L² for
+discontinuous Galerkin.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import pde_solver as ps
+from pde_solver.solutions import LinearFlow, PoissonKernelFlow
+
+ROTATION = {2: [[0, -1], [1, 0]], 3: [[0, -1, 0.3], [1, 0, -0.5], [-0.3, 0.5, 0]]}
+
+
+@dataclass
+class Problem:
+    """A model with an exact solution and a family of meshes."""
+
+    model: ps.Model
+    initial: ps.Law
+    exact: Callable[[float, np.ndarray], np.ndarray]
+    stop: float
+    mesh: Callable[[int, int], ps.Mesh]  # (resolution, geometry degree)
+    refinement: float = 2.0
+
+
+def rotation(manifold, law, mesh):
+    drift = ps.Linear(ROTATION[manifold.ambient_dimension])
+    return Problem(ps.Model(manifold, drift), law, LinearFlow(manifold, drift, law).density, 0.5, mesh)
+
+
+def attention_at_beta_zero(w, mesh):
+    flow = PoissonKernelFlow(w)
+    return Problem(ps.Model(flow.sphere, ps.Attention(beta=0.0)), ps.PoissonKernel(w), flow.density, 1.0, mesh)
+
+
+def drifting(dimension, matrix, offset, mesh, stop):
+    manifold = ps.Euclidean(dimension)
+    law = ps.Gaussian(np.full(dimension, -0.4), 0.16 * np.eye(dimension))
+    drift = ps.Linear(matrix, offset)
+    return Problem(ps.Model(manifold, drift), law, LinearFlow(manifold, drift, law).density, stop, mesh)
+
+
+def translation(dimension, mesh):
+    return drifting(dimension, None, np.full(dimension, 0.8), mesh, 0.5)
+
+
+def contraction(dimension, mesh):
+    return drifting(dimension, -0.5 * np.eye(dimension), np.full(dimension, 0.2), mesh, 0.5)
+
+
+def circle(n, degree):
+    return ps.circle(n, geometry_degree=degree)
+
+
+def icosphere(level, degree):
+    return ps.icosphere(level, geometry_degree=degree)
+
+
+def cubed_sphere(n, degree):
+    return ps.cubed_sphere(n, geometry_degree=degree)
+
+
+def interval(n, degree):
+    return ps.interval(-3.0, 3.0, n)
+
+
+def rectangle(cell):
+    return lambda n, degree: ps.rectangle((-3.0, -3.0), (3.0, 3.0), (n, n), cell=cell)
+
+
+def box(cell):
+    return lambda n, degree: ps.box((-2.6,) * 3, (2.6,) * 3, (n, n, n), cell=cell)
+
+
+PROBLEMS = {
+    "rotation of the circle": rotation(ps.Sphere(2), ps.VonMisesFisher((1, 0), 2.0), circle),
+    "rotation of the icosphere": rotation(ps.Sphere(3), ps.VonMisesFisher((1, 0, 1), 2.0), icosphere),
+    "rotation of the cubed sphere": rotation(ps.Sphere(3), ps.VonMisesFisher((1, 0, 1), 2.0), cubed_sphere),
+    "attention at β = 0 on the circle": attention_at_beta_zero((0.18, 0.24), circle),
+    "attention at β = 0 on the icosphere": attention_at_beta_zero((0.2, 0.1, 0.2), icosphere),
+    "translation on R^1": translation(1, interval),
+    "translation on R^2, triangles": translation(2, rectangle("triangle")),
+    "translation on R^2, quadrilaterals": translation(2, rectangle("quadrilateral")),
+    "translation on R^3, tetrahedra": translation(3, box("tetrahedron")),
+    "translation on R^3, hexahedra": translation(3, box("hexahedron")),
+    "contraction on R^1": contraction(1, interval),
+    "contraction on R^2, triangles": contraction(2, rectangle("triangle")),
+    "contraction on R^3, hexahedra": contraction(3, box("hexahedron")),
+}
+
+FV1, FV2 = ("finite volume", 1), ("finite volume", 2)
+DG1, DG2, DG3 = ("discontinuous Galerkin", 1), ("discontinuous Galerkin", 2), ("discontinuous Galerkin", 3)
+
+#: Least observed order between the last two resolutions that each method must show.
+LEAST_ORDER = {FV1: 0.9, FV2: 1.8, DG1: 1.9, DG2: 2.8, DG3: 3.7}
+
+#: problem, method, resolutions, largest error at the last one.
+CASES: list[tuple[str, tuple[str, int], tuple[int, int], float]] = []
+
+
+def error(problem: Problem, method: tuple[str, int], resolution: int) -> float:
+    kind, degree = method
+    if kind == "finite volume":
+        discretisation = ps.FiniteVolume(problem.model, problem.mesh(resolution, 1), order=degree)
+    else:
+        discretisation = ps.DiscontinuousGalerkin(problem.model, problem.mesh(resolution, degree), degree=degree)
+    simulation = ps.Simulation(discretisation, problem.initial, problem.stop)
+    outcome = simulation.run()
+    assert outcome.completed
+    assert outcome.mass_error < 1e-12
+    assert outcome.minimum >= 0
+    found = discretisation.density_error(simulation.state, lambda points: problem.exact(problem.stop, points))
+    return found.l1 if kind == "finite volume" else found.l2
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "resolutions", "bound"), CASES, ids=lambda value: str(value).replace(" ", "-")
+)
+def test_order(name, method, resolutions, bound):
+    problem = PROBLEMS[name]
+    coarse, fine = (error(problem, method, resolution) for resolution in resolutions)
+    ratio = 2 ** (resolutions[1] - resolutions[0]) if problem.mesh is icosphere else resolutions[1] / resolutions[0]
+    order = np.log(coarse / fine) / np.log(ratio)
+    print(f"{name}, {method[0]} {method[1]}: {coarse:.3e} {fine:.3e} order {order:.2f}")
+    assert order >= LEAST_ORDER[method]
+    assert fine <= bound
