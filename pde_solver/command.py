@@ -22,7 +22,8 @@ UsageError: type[typer.BadParameter] = typer.BadParameter.__mro__[1]
 
 def say(text: str, *, error: bool = False) -> None:
     """Print from the first process alone."""
-    if is_first_process():
+    world = _world()
+    if is_first_process() if world is None else world.rank == 0:
         print(text, file=sys.stderr if error else sys.stdout, flush=True)
 
 

@@ -4,6 +4,7 @@ Every function takes the communicator first, and every rank must call it. Sums o
 elsewhere in the package only as one visible word at the end of a formula.
 """
 
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -31,6 +32,8 @@ def _reduce(comm: MPI.Comm, value, operation):
     if comm.size == 1:
         return value
     array = np.asarray(value)
+    if array.dtype == bool:  # MPI knows no minimum of truth values
+        array = array.astype(np.int8)
     result = np.empty_like(array)
     comm.Allreduce(np.ascontiguousarray(array), result, op=operation)
     return result if array.ndim else result[()]
@@ -122,12 +125,30 @@ def broadcast_array(comm: MPI.Comm, array: np.ndarray | None) -> np.ndarray:
 
     Args:
         comm: the communicator.
-        array: the array on rank 0; not looked at elsewhere.
+        array: the array on rank 0; None elsewhere.
     """
-    if comm.size == 1:
-        assert array is not None
+    if comm.size == 1 and array is not None:
         return array
-    shape, kind = comm.bcast(None if comm.rank else (array.shape, array.dtype.str))
-    result = np.empty(shape, dtype=kind) if comm.rank else np.ascontiguousarray(array)
+    shape, kind = comm.bcast(None if array is None else (array.shape, array.dtype.str))
+    result = np.empty(shape, dtype=kind) if array is None else np.ascontiguousarray(array)
     comm.Bcast(result.reshape(-1))
     return result
+
+
+def abort_when_a_rank_fails() -> None:
+    """Let an exception that nobody catches on one of several ranks end the whole job, traceback first.
+
+    Without it the other ranks wait for ever, under `python -m mpi4py` too: PETSc's collective clean-up comes before
+    mpi4py's abort.
+    """
+    if MPI.COMM_WORLD.size == 1:
+        return
+    previous = sys.excepthook
+
+    def abort(kind, error, trace) -> None:
+        previous(kind, error, trace)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        MPI.COMM_WORLD.Abort(130 if issubclass(kind, KeyboardInterrupt) else 1)
+
+    sys.excepthook = abort

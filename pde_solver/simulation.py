@@ -16,7 +16,15 @@ from pde_solver.errors import InputError, RunStopped
 from pde_solver.observing import Guards, Progress, Record, Schedule, Snapshot
 from pde_solver.observing.guards import Reference
 from pde_solver.observing.quantities import Quantity
-from pde_solver.output import Checkpoint, CheckpointSeries, FieldWriter, LawWriter, load_checkpoint, prepare_folder, save_checkpoint
+from pde_solver.output import (
+    Checkpoint,
+    CheckpointSeries,
+    FieldWriter,
+    LawWriter,
+    load_checkpoint,
+    prepare_folder,
+    save_checkpoint,
+)
 from pde_solver.parallel import max_over_ranks, on_root
 from pde_solver.stepping import Scheme, Stepper, default_scheme
 
@@ -147,9 +155,7 @@ class Simulation:
         schedule.times(self.start, self.stop)  # complain now, not after hours
         self._observers.append(_Observer(action, schedule))
 
-    def record(
-        self, quantity: Quantity, *, every: float | None = None, at: Sequence[float] | None = None
-    ) -> Record:
+    def record(self, quantity: Quantity, *, every: float | None = None, at: Sequence[float] | None = None) -> Record:
         """Keep a quantity's values: `record.times` (n,) and `record.values` (n, ...), on every rank.
 
         Raises:

@@ -7,18 +7,23 @@ import numpy as np
 from petsc4py import PETSc
 
 from pde_solver.discretisations.base import Discretisation
-from pde_solver.errors import InputError, RunStopped
+from pde_solver.errors import InputError, RunStopped, did_you_mean
 
 #: Options of the solver live in PETSc's database behind this prefix.
 OPTIONS_PREFIX = "pde_solver_"
+
+
+#: Longest step of a scheme without error control, in units of the depth in which the velocity changes.
+LONGEST_STEP = 0.1
 
 
 @dataclass(frozen=True)
 class SSP:
     """Strong-stability-preserving Runge–Kutta: convex combinations of forward Euler steps, so what a step of Euler keeps, it keeps.
 
-    A step is cfl · c · (the discretisation's forward Euler limit), c the scheme's SSP coefficient:
-    order 2 with 5 stages has c = 4, order 3 with 9 stages c = 6, order 4 with 10 stages c = 6.
+    A step is cfl · c · (the discretisation's forward Euler limit), c the scheme's SSP coefficient: order 2 with 5 stages
+    has c = 4, order 3 with 9 stages c = 6, order 4 with 10 stages c = 6. Where hardly anything moves, as near the uniform
+    law, that limit is no measure of accuracy; so a step is at most 0.1 / (the rate at which the velocity may change).
 
     Args:
         order: 2, 3 or 4.
@@ -156,14 +161,17 @@ class Stepper:
         self._ts.setUp()
 
     def largest_step(self, t: float, state: np.ndarray) -> float:
-        """The step that the scheme's rule allows at this state (inf if only the error estimate binds). Collective.
+        """The step that the scheme's rule allows at this state (inf if only the error control binds). Collective.
 
         Raises:
             InputError: if a fixed step exceeds the stability limit.
         """
         limit = self.scheme.coefficient * self.discretisation.step_limit(t, state)
         if self.scheme.step is None:
-            return self.scheme.cfl * limit
+            if self.scheme.adaptive:
+                return self.scheme.cfl * limit
+            rate = self.discretisation.velocity_rate(t, state)
+            return min(self.scheme.cfl * limit, LONGEST_STEP / rate if rate > 0 else np.inf)
         if not self.scheme.adaptive and self.scheme.step > limit:
             raise InputError(
                 f"time: step = {self.scheme.step:g} exceeds the stability limit {limit:.3g} at t = {t:g}; "
@@ -192,9 +200,12 @@ class Stepper:
         ts.setMaxTime(until)
         ts.setTimeStep(dt)
         ts.restartStep()
+        self._failure: BaseException | None = None
         try:
             ts.step()
         except PETSc.Error as error:
+            if self._failure is not None:
+                raise self._failure from None
             reason = ts.getConvergedReason()
             raise RunStopped(
                 f"time stepping failed at t = {t:g} with dt = {dt:.3g}: PETSc's reason {reason} ({error})."
@@ -207,9 +218,19 @@ class Stepper:
         return reached, ts.getTimeStep()
 
     def _evaluate(self, ts: PETSc.TS, t: float, vector: PETSc.Vec, out: PETSc.Vec) -> None:
-        self.discretisation.rate(t, vector.array_r, out.array)
+        try:
+            self.discretisation.rate(t, vector.array_r, out.array)
+        except BaseException as failure:
+            # PETSc turns whatever is raised here into a number; keep it
+            self._failure = failure
+            raise
 
     def _set_options(self, user: dict[str, object]) -> None:
+        types = [value for name, value in vars(PETSc.TS.Type).items() if name.isupper()]
+        if "ts_type" in user and user["ts_type"] not in types:
+            raise InputError(
+                f"petsc: ts_type = {user['ts_type']!r} is unknown; {did_you_mean(str(user['ts_type']), types)}"
+            )
         database = PETSc.Options(OPTIONS_PREFIX)
         options = {**self.scheme.petsc_options(), **{name: str(value) for name, value in user.items()}}
         for name, value in options.items():
@@ -219,7 +240,9 @@ class Stepper:
             # `used` knows no prefix
             unused = [name for name in user if not PETSc.Options().used(OPTIONS_PREFIX + name)]
         except PETSc.Error as error:
-            raise InputError(f"petsc: an option of {user} is not accepted ({error}).") from None
+            raise InputError(
+                f"petsc: PETSc does not accept {user} (error {error.ierr}); see its manual pages on TS."
+            ) from None
         finally:
             for name in options:
                 database.delValue(name)

@@ -42,17 +42,17 @@ def attention_at_beta_zero(w, mesh):
 
 def drifting(dimension, matrix, offset, mesh, stop):
     manifold = ps.Euclidean(dimension)
-    law = ps.Gaussian(np.full(dimension, -0.4), 0.16 * np.eye(dimension))
+    law = ps.Gaussian(np.full(dimension, -0.4 if dimension < 3 else -0.2), 0.16 * np.eye(dimension))
     drift = ps.Linear(matrix, offset)
     return Problem(ps.Model(manifold, drift), law, LinearFlow(manifold, drift, law).density, stop, mesh)
 
 
-def translation(dimension, mesh):
-    return drifting(dimension, None, np.full(dimension, 0.8), mesh, 0.5)
+def translation(dimension, mesh, stop=0.5):
+    return drifting(dimension, None, np.full(dimension, 0.8), mesh, stop)
 
 
-def contraction(dimension, mesh):
-    return drifting(dimension, -0.5 * np.eye(dimension), np.full(dimension, 0.2), mesh, 0.5)
+def contraction(dimension, mesh, stop=0.5):
+    return drifting(dimension, -0.5 * np.eye(dimension), np.full(dimension, 0.2), mesh, stop)
 
 
 def circle(n, degree):
@@ -76,7 +76,7 @@ def rectangle(cell):
 
 
 def box(cell):
-    return lambda n, degree: ps.box((-2.6,) * 3, (2.6,) * 3, (n, n, n), cell=cell)
+    return lambda n, degree: ps.box((-2.2,) * 3, (2.2,) * 3, (n, n, n), cell=cell)
 
 
 PROBLEMS = {
@@ -88,11 +88,11 @@ PROBLEMS = {
     "translation on R^1": translation(1, interval),
     "translation on R^2, triangles": translation(2, rectangle("triangle")),
     "translation on R^2, quadrilaterals": translation(2, rectangle("quadrilateral")),
-    "translation on R^3, tetrahedra": translation(3, box("tetrahedron")),
-    "translation on R^3, hexahedra": translation(3, box("hexahedron")),
+    "translation on R^3, tetrahedra": translation(3, box("tetrahedron"), 0.1),
+    "translation on R^3, hexahedra": translation(3, box("hexahedron"), 0.1),
     "contraction on R^1": contraction(1, interval),
     "contraction on R^2, triangles": contraction(2, rectangle("triangle")),
-    "contraction on R^3, hexahedra": contraction(3, box("hexahedron")),
+    "contraction on R^3, hexahedra": contraction(3, box("hexahedron"), 0.1),
 }
 
 FV1, FV2 = ("finite volume", 1), ("finite volume", 2)

@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from pde_solver.case.case import Case
-from pde_solver.discretisations import DiscontinuousGalerkin, Discretisation, FiniteVolume
+from pde_solver.discretisations import Discretisation
 from pde_solver.models import Attention
 from pde_solver.parallel import max_over_ranks, sum_over_ranks
 from pde_solver.simulation import Simulation
@@ -77,13 +77,7 @@ def pairs_per_velocity(simulation: Simulation) -> float:
     discretisation = simulation.discretisation
     heads = sum(isinstance(term, Attention) for term in discretisation.model.velocity.at(simulation.start).summands())
     sources = len(discretisation.measure(simulation.state).points)
-    match discretisation:
-        case FiniteVolume():
-            targets = len(discretisation._midpoints)
-        case DiscontinuousGalerkin():
-            targets = len(discretisation._velocity_points)
-        case _:
-            targets = sources
+    targets = len(discretisation.velocity_points(simulation.state))
     return float(heads * sum_over_ranks(discretisation.comm, targets) * sum_over_ranks(discretisation.comm, sources))
 
 

@@ -90,6 +90,14 @@ class Discretisation(ABC):
         """The largest forward Euler step that is stable (and keeps cell means ≥ 0), over all ranks; inf if there is none."""
 
     @abstractmethod
+    def velocity_rate(self, t: float, state: np.ndarray) -> float:
+        """How fast the velocity itself may change, in units of 1/depth (see `kernel_sums.Field`), over all ranks."""
+
+    @abstractmethod
+    def velocity_points(self, state: np.ndarray) -> np.ndarray:
+        """Where this rank evaluates the velocity: facets' midpoints, nodes, or tokens, (n, D)."""
+
+    @abstractmethod
     def correct(self, state: np.ndarray) -> None:
         """In place after each step: limit a density to be ≥ 0 (means unchanged), or retract tokens to the manifold."""
 

@@ -61,6 +61,7 @@ class FiniteVolume(Discretisation):
         self._shape = (model.labels.count, self._owned)
         self._prepare_cells()
         self._evaluated: tuple[float, object, np.ndarray, np.ndarray] | None = None
+        self._velocity_rate = 0.0
         self.enter(0.0)
 
     def _prepare_cells(self) -> None:
@@ -91,11 +92,12 @@ class FiniteVolume(Discretisation):
         self._owner_offset = self._midpoints - centres[self._owner]
         self._neighbour_offset = self._midpoints - centres[self._neighbour]
 
-        points = self._halo.filled(self._points)
-        cell = np.repeat(np.arange(self._owned), np.diff(self._halo.first))
-        differences = points[self._halo.neighbours] - points[cell]
-        tangential = self.model.manifold.project(points[cell], differences)
-        self._coefficients = least_squares(self._halo.first, tangential)
+        if self.order == 2:
+            points = self._halo.filled(self._points)
+            cell = np.repeat(np.arange(self._owned), np.diff(self._halo.first))
+            differences = points[self._halo.neighbours] - points[cell]
+            tangential = self.model.manifold.project(points[cell], differences)
+            self._coefficients = least_squares(self._halo.first, tangential)
 
     def initial(self, law: Law | Sequence[Law]) -> np.ndarray:
         """Density at the cell points (tokens of a cloud: their share in the nearest cells), each label's mass scaled to one."""
@@ -163,10 +165,16 @@ class FiniteVolume(Discretisation):
             if min_over_ranks(self.comm, same):
                 return result
         attended = self.measure(state).mixed(self.model.labels.mixing)
-        velocities = term_velocity(self._term, self.model.manifold, self._midpoints, attended)
-        result = np.einsum("zfd,fd->zf", velocities, self._normals)
+        field = term_velocity(self._term, self.model.manifold, self._midpoints, attended)
+        result = np.einsum("zfd,fd->zf", field.values, self._normals)
         self._evaluated = (t, self._term, np.array(state), result)
+        self._velocity_rate = field.rate
         return result
+
+    def velocity_rate(self, t: float, state: np.ndarray) -> float:
+        """The largest of the facets' rates."""
+        self._normal_velocity(t, state)
+        return float(max_over_ranks(self.comm, self._velocity_rate))
 
     def step_limit(self, t: float, state: np.ndarray) -> float:
         """min over cells of |c| / Σ u⁺ (order 1) or |c| / (number of facets · max u⁺) (order 2).
@@ -186,6 +194,10 @@ class FiniteVolume(Discretisation):
             with np.errstate(divide="ignore"):
                 least = min(least, np.min(self._volumes / leaving, initial=np.inf))
         return float(min_over_ranks(self.comm, least))
+
+    def velocity_points(self, state: np.ndarray) -> np.ndarray:
+        """The facets' midpoints."""
+        return self._midpoints
 
     def correct(self, state: np.ndarray) -> None:
         """Nothing: the fluxes themselves keep the means ≥ 0."""

@@ -1,7 +1,7 @@
 """Tokens that follow the velocity: the particle discretisation."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from mpi4py import MPI
@@ -9,11 +9,11 @@ from mpi4py import MPI
 from pde_solver.densities import Law
 from pde_solver.discretisations.base import CellNodes, Discretisation
 from pde_solver.errors import InputError
-from pde_solver.kernel_sums.velocity import term_velocity
+from pde_solver.kernel_sums.velocity import Field, term_velocity
 from pde_solver.manifolds import Sphere
 from pde_solver.measures import TokenMeasure
 from pde_solver.models.model import Model
-from pde_solver.parallel import rank_slice
+from pde_solver.parallel import max_over_ranks, rank_slice
 
 
 class Particles(Discretisation):
@@ -96,18 +96,30 @@ class Particles(Discretisation):
 
     def rate(self, t: float, state: np.ndarray, out: np.ndarray) -> None:
         """dx_i/dt = X_z[μ](x_i), dw_i/dt = 0. Collective."""
+        rates = out.reshape(self._shape)
+        for label, field in enumerate(self._fields(state)):
+            rates[label, :, :-1] = field.values[0]
+        rates[..., -1] = 0.0
+
+    def _fields(self, state: np.ndarray) -> Iterator[Field]:
+        """The velocity at each label's own tokens. Collective."""
         points = state.reshape(self._shape)[..., :-1]
         attended = self.measure(state)
-        rates = out.reshape(self._shape)
         for label in range(len(points)):
             mixed = attended.mixed(self.model.labels.mixing[label])
-            here = np.ascontiguousarray(points[label])
-            rates[label, :, :-1] = term_velocity(self._term, self.model.manifold, here, mixed)[0]
-        rates[..., -1] = 0.0
+            yield term_velocity(self._term, self.model.manifold, np.ascontiguousarray(points[label]), mixed)
 
     def step_limit(self, t: float, state: np.ndarray) -> float:
         """Tokens have no CFL limit: inf."""
         return np.inf
+
+    def velocity_rate(self, t: float, state: np.ndarray) -> float:
+        """The largest of the tokens' rates."""
+        return float(max_over_ranks(self.comm, max(field.rate for field in self._fields(state))))
+
+    def velocity_points(self, state: np.ndarray) -> np.ndarray:
+        """The tokens."""
+        return self.measure(state).points
 
     def correct(self, state: np.ndarray) -> None:
         """Retract the tokens to the manifold, in place."""

@@ -89,7 +89,7 @@ def energy_dissipation(model: Model, t: float, measure: TokenMeasure) -> float:
     _check_gradient_flow(model, t)
     term, heads = model.velocity.at(t), _heads(model, t)
     attended = measure.mixed(np.asarray(model.labels.mixing))
-    velocity = term_velocity(term, model.manifold, measure.points, attended)
+    velocity = term_velocity(term, model.manifold, measure.points, attended).values
     rate = np.asarray(model.labels.weights)[:, None] * measure.weights * np.einsum("znd,znd->zn", velocity, velocity)
     if not heads[0].normaliser.normalised:
         return float(sum_over_ranks(measure.comm, rate.sum()))

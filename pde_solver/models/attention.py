@@ -1,5 +1,6 @@
 """One attention head."""
 
+import math
 from dataclasses import dataclass, field
 from numbers import Real
 
@@ -106,7 +107,7 @@ class Attention(Term):
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(value))
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def as_matrix(where: str, value: object) -> np.ndarray | None:

@@ -84,7 +84,9 @@ class Layers(Term):
                 f"found {len(self.boundaries)}."
             )
         if not all(isinstance(velocity, Term) for velocity in self.velocities):
-            raise InputError(f"Layers: every layer must be Attention, Linear or a sum of them, found {self.velocities!r}.")
+            raise InputError(
+                f"Layers: every layer must be Attention, Linear or a sum of them, found {self.velocities!r}."
+            )
         increasing = all(a < b for a, b in zip(self.boundaries, self.boundaries[1:], strict=False))
         if not increasing or not all(map(math.isfinite, self.boundaries)):
             raise InputError(f"Layers: boundaries must be finite and increase, found {self.boundaries}.")

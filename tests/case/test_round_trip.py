@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pde_solver.case import load_case
 from pde_solver.case.settings import checked
 from pde_solver.case.toml_text import write_toml
-from pde_solver.models import Attention, Layers, Unnormalised
+from pde_solver.models import Attention, Layers, Linear, Unnormalised
 
 keys = st.text(min_size=1, max_size=8)
 values = st.one_of(
@@ -84,6 +84,7 @@ def cases(draw):
 def test_resolved_text_loads_to_the_same_settings(case):
     found, complaints = checked(case)
     assert complaints == []
+    assert found is not None
     again, complaints = checked(tomllib.loads(write_toml(found.tables())))
     assert complaints == []
     assert again == found
@@ -151,4 +152,6 @@ def test_layers_become_the_velocity(tmp_path):
     assert isinstance(head, Attention)
     assert (head.beta, head.normaliser) == (2.0, Unnormalised(2.0))
     # W x + b with W the clockwise quarter turn
-    assert np.array_equal(velocity.at(1.5).drift(np.array([[1.0, 0.0]])), [[0.0, -1.0]])
+    turn = velocity.at(1.5)
+    assert isinstance(turn, Linear)
+    assert np.array_equal(turn.drift(np.array([[1.0, 0.0]])), [[0.0, -1.0]])

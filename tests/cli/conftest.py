@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 SCRIPTS = Path(sysconfig.get_path("scripts"))
-MPIEXEC = str(SCRIPTS / "mpiexec") if (SCRIPTS / "mpiexec").exists() else shutil.which("mpiexec")
+MPIEXEC = str(SCRIPTS / "mpiexec") if (SCRIPTS / "mpiexec").exists() else shutil.which("mpiexec") or "mpiexec"
 
 CASE = """
 [model]

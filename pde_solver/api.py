@@ -1,0 +1,120 @@
+"""The public names of the package, as in `import pde_solver as ps`."""
+
+from pde_solver.case import Case, load_case
+from pde_solver.densities import (
+    Ball,
+    Box,
+    Cap,
+    Expression,
+    Gaussian,
+    HarmonicPerturbation,
+    Law,
+    Mixture,
+    PointCloud,
+    PoissonKernel,
+    Uniform,
+    UniformOn,
+    VonMisesFisher,
+    box_quadrature,
+    sphere_quadrature,
+)
+from pde_solver.discretisations import DiscontinuousGalerkin, FiniteVolume, Particles
+from pde_solver.errors import InputError, RunStopped
+from pde_solver.kernel_sums import velocity
+from pde_solver.labels import Labels
+from pde_solver.manifolds import Euclidean, Sphere
+from pde_solver.measures import TokenMeasure
+from pde_solver.mesh import Mesh, box, circle, cubed_sphere, icosphere, interval, read_mesh, rectangle
+from pde_solver.models import L2, Attention, Layers, Linear, Model, Softmax, Unnormalised
+from pde_solver.observing import (
+    Guards,
+    Snapshot,
+    cluster_count,
+    clusters,
+    energy_dissipation,
+    entropy,
+    first_moment,
+    interaction_energy,
+    mass,
+    maximum_density,
+    minimum_density,
+    order_parameter,
+    second_moment,
+    variance,
+    velocity_norm,
+    wall_flux,
+    wasserstein,
+    wasserstein_to,
+)
+from pde_solver.parallel import abort_when_a_rank_fails
+from pde_solver.simulation import Outcome, Simulation
+from pde_solver.stepping import SSP, EmbeddedRK
+
+abort_when_a_rank_fails()
+
+__all__ = [
+    "L2",
+    "SSP",
+    "Attention",
+    "Ball",
+    "Box",
+    "Cap",
+    "Case",
+    "DiscontinuousGalerkin",
+    "EmbeddedRK",
+    "Euclidean",
+    "Expression",
+    "FiniteVolume",
+    "Gaussian",
+    "Guards",
+    "HarmonicPerturbation",
+    "InputError",
+    "Labels",
+    "Law",
+    "Layers",
+    "Linear",
+    "Mesh",
+    "Mixture",
+    "Model",
+    "Outcome",
+    "Particles",
+    "PointCloud",
+    "PoissonKernel",
+    "RunStopped",
+    "Simulation",
+    "Snapshot",
+    "Softmax",
+    "Sphere",
+    "TokenMeasure",
+    "Uniform",
+    "UniformOn",
+    "Unnormalised",
+    "VonMisesFisher",
+    "box",
+    "box_quadrature",
+    "circle",
+    "cluster_count",
+    "clusters",
+    "cubed_sphere",
+    "energy_dissipation",
+    "entropy",
+    "first_moment",
+    "icosphere",
+    "interaction_energy",
+    "interval",
+    "load_case",
+    "mass",
+    "maximum_density",
+    "minimum_density",
+    "order_parameter",
+    "read_mesh",
+    "rectangle",
+    "second_moment",
+    "sphere_quadrature",
+    "variance",
+    "velocity",
+    "velocity_norm",
+    "wall_flux",
+    "wasserstein",
+    "wasserstein_to",
+]
