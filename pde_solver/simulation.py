@@ -338,8 +338,10 @@ class Simulation:
                 dt = min(self._next_step, allowed, remaining)
             else:
                 # equal steps to the target, so that none is left over
-                dt = remaining / max(1, math.ceil(remaining / allowed * (1 - 1e-12)))
-            t, dt, accepted = self._step(dt, min(target, self.t + allowed), reference)
+                dt = remaining / max(1, math.ceil(remaining / allowed * (1 - 1e-9)))
+            # what is left within rounding of an allowed step belongs to this one
+            until = target if remaining <= allowed * (1 + 1e-9) else self.t + allowed
+            t, dt, accepted = self._step(dt, until, reference)
             self._wall_mass += self._pressed(t - self.t)
             self.t, self.state = t, accepted
             self.steps += 1
