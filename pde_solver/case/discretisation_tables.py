@@ -7,6 +7,7 @@ from pydantic import Field
 from pde_solver import discretisations
 from pde_solver.case.table import Count, NonNegativeCount, Table, Vector
 from pde_solver.densities import box_quadrature, sphere_quadrature
+from pde_solver.manifolds import Manifold
 from pde_solver.mesh import Mesh
 from pde_solver.models import Model
 
@@ -20,10 +21,9 @@ class FiniteVolume(Table):
     kind: Literal["finite-volume"]
     order: Order = 2
 
-    @property
-    def default_scheme(self) -> str:
+    def default_scheme(self, manifold: Manifold) -> str:
         """The time scheme that fits the order in space."""
-        return "ssp-2"
+        return f"ssp-{discretisations.FiniteVolume.time_order_on(manifold)}"
 
     def build(self, model: Model, mesh: Mesh | None) -> discretisations.Discretisation:
         """The discretisation."""
@@ -37,10 +37,9 @@ class DiscontinuousGalerkin(Table):
     kind: Literal["discontinuous-galerkin"]
     degree: Degree = 2
 
-    @property
-    def default_scheme(self) -> str:
+    def default_scheme(self, manifold: Manifold) -> str:
         """The time scheme that fits the order in space."""
-        return f"ssp-{self.degree + 1}"
+        return f"ssp-{discretisations.DiscontinuousGalerkin.time_order_of(self.degree)}"
 
     def build(self, model: Model, mesh: Mesh | None) -> discretisations.Discretisation:
         """The discretisation."""
@@ -56,8 +55,7 @@ class IndependentTokens(Table):
     count: Count = 5000
     seed: NonNegativeCount = 0
 
-    @property
-    def default_scheme(self) -> str:
+    def default_scheme(self, manifold: Manifold) -> str:
         """The time scheme that fits tokens."""
         return "rk-5"
 
@@ -76,8 +74,7 @@ class PlacedTokens(Table):
     upper: Vector | None = None
     cells: list[Count] | None = None
 
-    @property
-    def default_scheme(self) -> str:
+    def default_scheme(self, manifold: Manifold) -> str:
         """The time scheme that fits tokens."""
         return "rk-5"
 

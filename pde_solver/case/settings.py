@@ -100,13 +100,15 @@ def _with_choices(tables: dict[str, Any]) -> dict[str, Any]:
     if isinstance(discretisation, dict) and discretisation.get("kind") == "particles":
         tables["discretisation"] = {"kind": "particles", "placement": "independent"} | discretisation
     if isinstance(time, dict) and "scheme" not in time:
-        tables["time"] = {"scheme": _default_scheme(tables.get("discretisation"))} | time
+        tables["time"] = {"scheme": _default_scheme(tables.get("discretisation"), tables.get("model"))} | time
     return tables
 
 
-def _default_scheme(discretisation: Any) -> str:
+def _default_scheme(discretisation: Any, model: Any) -> str:
+    """What the Simulation would choose, as the case file calls it."""
     try:
-        return TypeAdapter(DiscretisationTable).validate_python(discretisation).default_scheme
+        manifold = TypeAdapter(Model).validate_python(model).place()
+        return TypeAdapter(DiscretisationTable).validate_python(discretisation).default_scheme(manifold)
     except ValidationError:
         return "ssp-3"  # there is a complaint about the discretisation already; judge the rest of [time]
 

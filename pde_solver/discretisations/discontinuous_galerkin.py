@@ -63,8 +63,7 @@ class DiscontinuousGalerkin(Discretisation):
         self.comm = mesh.comm
         self.degree = degree
         self.order = degree + 1
-        # steps are long, and at the spatial order the error in time would be the larger one
-        self.time_order = min(degree + 2, 4)
+        self.time_order = self.time_order_of(degree)
         self.name = f"discontinuous Galerkin, degree {degree}"
         self.cell_count = mesh.cell_count
         self.mesh_description = mesh.description
@@ -77,6 +76,11 @@ class DiscontinuousGalerkin(Discretisation):
         self._evaluated: tuple[float, object, np.ndarray, np.ndarray] | None = None
         self._velocity_rate = 0.0
         self.enter(0.0)
+
+    @staticmethod
+    def time_order_of(degree: int) -> int:
+        """min(p + 2, 4): steps are long, and at the spatial order the error in time would be the larger one."""
+        return min(degree + 2, 4)
 
     def _prepare_cells(self) -> None:
         """Quadrature, mass matrices and means of the cells, and the points where the density must be ≥ 0."""

@@ -11,6 +11,7 @@ from pde_solver.discretisations.halo import vertex_halo
 from pde_solver.discretisations.reconstruction import least_squares, limited_gradients, upwind_divergence
 from pde_solver.errors import InputError
 from pde_solver.kernel_sums.velocity import term_velocity
+from pde_solver.manifolds import Manifold
 from pde_solver.measures import TokenMeasure
 from pde_solver.mesh import Mesh, facet_geometry
 from pde_solver.models.model import Model
@@ -49,8 +50,7 @@ class FiniteVolume(Discretisation):
         self.mesh = mesh
         self.comm = mesh.comm
         self.order = order
-        # on curves a step of SSP(2) is almost two cells long, and its error would be the larger one
-        self.time_order = 3 if mesh.manifold.dimension == 1 else 2
+        self.time_order = self.time_order_on(mesh.manifold)
         self.name = f"finite volume, order {order}"
         self.cell_count = mesh.cell_count
         self.unknowns = model.labels.count * mesh.cell_count
@@ -63,6 +63,11 @@ class FiniteVolume(Discretisation):
         self._evaluated: tuple[float, object, np.ndarray, np.ndarray] | None = None
         self._velocity_rate = 0.0
         self.enter(0.0)
+
+    @staticmethod
+    def time_order_on(manifold: Manifold) -> int:
+        """2, but 3 on curves: there a step of SSP(2) is almost two cells long, and its error would be the larger one."""
+        return 3 if manifold.dimension == 1 else 2
 
     def _prepare_cells(self) -> None:
         """Which facets and neighbours each owned cell has, and the linear algebra of the reconstruction."""
