@@ -83,7 +83,7 @@ class _Observer:
     schedule: Schedule
 
 
-@dataclass
+@dataclass(eq=False)
 class Simulation:
     """A discretised model, an initial law, and how far to go.
 
@@ -131,6 +131,10 @@ class Simulation:
         self._folder: Path | None = None
         self._checkpoints: CheckpointSeries | None = None
         self._terminated = False
+
+    def __str__(self) -> str:
+        method = f"{self.discretisation.name}, {self.discretisation.mesh_description}"
+        return f"{self.discretisation.model}, from {self.initial} to t = {self.stop:g} by {method} and {self.scheme}"
 
     @property
     def snapshot(self) -> Snapshot:
@@ -333,6 +337,12 @@ class Simulation:
         comm = self.discretisation.comm
         while self.t < target:
             allowed = self._stepper.largest_step(self.t, self.state)
+            if not allowed > 0:
+                raise RunStopped(
+                    f"the velocity at t = {self.t:g} is infinite or not a number, so no step is small enough; for "
+                    "unnormalised attention at large β give Unnormalised(log_scale=β)."
+                )
+            pressed = self.discretisation.wall_flux(self.t, self.state)
             remaining = target - self.t
             if scheme.adaptive:
                 dt = min(self._next_step, allowed, remaining)
@@ -342,7 +352,7 @@ class Simulation:
             # what is left within rounding of an allowed step belongs to this one
             until = target if remaining <= allowed * (1 + 1e-9) else self.t + allowed
             t, dt, accepted = self._step(dt, until, reference)
-            self._wall_mass += self._pressed(t - self.t)
+            self._wall_mass += (t - self.t) * pressed
             self.t, self.state = t, accepted
             self.steps += 1
             if bar.due(last=self.t >= self.stop):
@@ -373,10 +383,6 @@ class Simulation:
             f"the density stays negative at t = {self.t:g} however small the step (last tried {dt:.2g}); "
             "use an SSP scheme, a finer mesh, or a smoother initial law."
         )
-
-    def _pressed(self, dt: float) -> float:
-        """Mass that the walls hold back during a step that begins at the present state."""
-        return dt * self.discretisation.wall_flux(self.t, self.state)
 
     def _terminate(self, signum: int, frame: object) -> None:
         self._terminated = True

@@ -206,10 +206,8 @@ class Stepper:
         except PETSc.Error as error:
             if self._failure is not None:
                 raise self._failure from None
-            reason = ts.getConvergedReason()
-            raise RunStopped(
-                f"time stepping failed at t = {t:g} with dt = {dt:.3g}: PETSc's reason {reason} ({error})."
-            ) from None
+            said = str(error).splitlines()[-1].removeprefix("[0] ")
+            raise RunStopped(f"time stepping failed at t = {t:g} with dt = {dt:.3g}; PETSc says: {said}.") from None
         state[:] = self._vector.array_r
         reached = ts.getTime()
         # PETSc adds steps up in floating point; a depth within rounding of the target is the target

@@ -165,6 +165,9 @@ class Discretisation(ABC):
             linf=float(max_over_ranks(self.comm, difference.max(initial=0.0))),
         )
 
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.mesh_description}; {self.unknowns:,} unknowns; {self.model}>"
+
     def per_label(self, law: Law | Sequence[Law]) -> list[Law]:
         """One law for each label.
 

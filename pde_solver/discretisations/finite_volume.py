@@ -11,7 +11,7 @@ from pde_solver.discretisations.halo import vertex_halo
 from pde_solver.discretisations.reconstruction import least_squares, limited_gradients, upwind_divergence
 from pde_solver.errors import InputError
 from pde_solver.kernel_sums.velocity import term_velocity
-from pde_solver.manifolds import Manifold
+from pde_solver.manifolds import Manifold, Sphere
 from pde_solver.measures import TokenMeasure
 from pde_solver.mesh import Mesh, facet_geometry
 from pde_solver.models.model import Model
@@ -229,6 +229,8 @@ class FiniteVolume(Discretisation):
 
     def wall_flux(self, t: float, state: np.ndarray) -> float:
         """Σ over wall facets of f u⁺, summed over labels with their masses."""
+        if isinstance(self.model.manifold, Sphere):
+            return 0.0
         wall = self._neighbour < 0
         inside = self._owner[wall]
         mine = inside < self._owned

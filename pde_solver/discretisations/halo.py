@@ -1,6 +1,6 @@
 """Cells that share a vertex, across ranks: the neighbourhoods that reconstruction and limiter look at."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from dolfinx import la
@@ -30,6 +30,7 @@ class VertexHalo:
     first: np.ndarray
     neighbours: np.ndarray
     number: np.ndarray
+    _vectors: dict[int, la.Vector] = field(default_factory=dict, repr=False)
 
     @property
     def size(self) -> int:
@@ -38,10 +39,13 @@ class VertexHalo:
 
     def filled(self, values: np.ndarray) -> np.ndarray:
         """Values (owned or more, width) of the owned cells with those of the halo appended, (size, width). Collective."""
-        vector = la.vector(self.map, values.shape[1])
-        vector.array.reshape(-1, values.shape[1])[: self.owned] = values[: self.owned]
+        width = values.shape[1]
+        if width not in self._vectors:  # setting up the exchange costs more than many exchanges
+            self._vectors[width] = la.vector(self.map, width)
+        vector = self._vectors[width]
+        vector.array.reshape(-1, width)[: self.owned] = values[: self.owned]
         vector.scatter_forward()
-        return vector.array.reshape(-1, values.shape[1]).copy()
+        return vector.array.reshape(-1, width).copy()
 
 
 def vertex_halo(mesh: Mesh) -> VertexHalo:

@@ -16,7 +16,7 @@ def limit_to_positive(coefficients: np.ndarray, basis: np.ndarray, mean: np.ndar
 
     Source: Zhang and Shu, J. Comput. Phys. 229 (2010) 8918.
     """
-    lowest = (coefficients @ basis.T).min(axis=1, initial=np.inf)
+    lowest = (basis @ coefficients.T).min(axis=0, initial=np.inf)
     low = np.flatnonzero(lowest < 0)
     if not len(low):
         return
