@@ -76,11 +76,15 @@ def check(case: CaseFile, changes: Overrides = None) -> None:
 def compare(
     reference: Annotated[Path, typer.Argument(metavar="REFERENCE", help="a directory of results")],
     others: Annotated[list[Path], typer.Argument(metavar="DIR...", help="directories to compare with it")],
+    replicas: Annotated[
+        list[Path] | None,
+        typer.Option("--replica", metavar="DIR", help="an independent run of the reference (another seed); repeatable"),
+    ] = None,
 ) -> None:
-    """Show how far results differ from those of a reference."""
+    """Show how far results differ from those of a reference, and how much of that may be chance."""
     from pde_solver.case.compare import comparison
 
-    say(comparison(reference, others))
+    say(comparison(reference, others, replicas or []))
 
 
 @app.command()

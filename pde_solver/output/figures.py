@@ -85,7 +85,8 @@ def summary_figure(
             _curve(figure.add_subplot(grid[0, 1]), frames, curve)
         else:
             _panels(figure, manifold, frames, top)
-            side = figure.add_gridspec(1, 1, left=0.655, right=0.975, bottom=0.16, top=top - 0.04)
+            left = 0.605 if all(frame.is_tokens for frame in frames) else 0.655  # tokens have no scale of colours
+            side = figure.add_gridspec(1, 1, left=left, right=0.975, bottom=0.16, top=top - 0.04)
             _curve(figure.add_subplot(side[0, 0]), frames, curve)
         with replaced_file(Path(path)) as temporary:
             figure.savefig(temporary, format=suffix[1:])

@@ -12,7 +12,7 @@ from pde_solver.output.interpolation import NodalInterpolant
 
 PIXELS = 640
 #: Lines of equal density between the ends of the scale; they show humps that the colours of a common scale would not.
-ISOLINES = 11
+ISOLINES = 8
 INK = "#1b1b1f"
 
 
@@ -77,8 +77,9 @@ def draw_tokens(ax: Axes, view: View, frame: Frame, colour: str) -> None:
     _show(ax, image, radius)
     _graticule(ax, view, INK, 0.10)
     places = view.project(frame.points / np.linalg.norm(frame.points, axis=1, keepdims=True))
-    size = float(np.clip(16000 / len(places), 3, 30))
-    for hidden, alpha in ((True, 0.10), (False, 0.55)):
+    size = float(np.clip(16000 / len(places), 2.5, 30))
+    opacity = float(np.clip((1000 / len(places)) ** 0.5, 0.25, 0.6))  # so that a dense cluster keeps its shape
+    for hidden, alpha in ((True, opacity / 5), (False, opacity)):
         chosen = places[(places[:, 2] < 0) == hidden]
         ax.scatter(chosen[:, 0], chosen[:, 1], s=size, c=colour, alpha=alpha, linewidths=0, zorder=2 if hidden else 4)
 

@@ -126,7 +126,7 @@ def test_defaults_are_written_out_and_paths_are_made_absolute(tmp_path):
     case = load_case(write(tmp_path, LAYERS))
     tables = tomllib.loads(case.text)
     assert tables["model"]["dimension"] == 2
-    assert tables["time"] == {"scheme": "ssp-2", "stop": 2.0, "start": 0.0, "cfl": 0.9, "max_steps": 10_000_000}
+    assert tables["time"] == {"scheme": "ssp-3", "stop": 2.0, "start": 0.0, "cfl": 0.9, "max_steps": 10_000_000}
     assert tables["mesh"]["path"] == str(tmp_path / "meshes" / "ring.msh")
     assert tables["output"]["directory"] == str(tmp_path / "results")
     elsewhere = tmp_path / "elsewhere"

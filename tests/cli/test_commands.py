@@ -69,6 +69,23 @@ def test_compare_says_what_is_missing(results, pde_solver, tmp_path):
     assert missing.stderr.startswith(f"{tmp_path}: holds no results of a finished run (there is no case.toml)")
 
 
+def test_compare_takes_replicas_of_the_reference(pde_solver, results, tmp_path):
+    particles = ["mesh=", "discretisation={kind='particles',count=50}", "time.stop=0.1", "--quiet"]
+    folders = [tmp_path / f"tokens-{seed}" for seed in (1, 2, 3)]
+    for seed, folder in enumerate(folders):
+        done = pde_solver("run", results / "case.toml", *particles, f"discretisation.seed={seed}", "--output", folder)
+        assert done.returncode == 0, done.stderr
+    replicas = ["--replica", folders[1], "--replica", folders[2]]
+    shown = pde_solver("compare", folders[0], *replicas, results / "one", ranks=2)
+    assert shown.returncode == 0, shown.stderr
+    assert re.search(r"^quantity +mean of 3 +± \(one run\) +one$", shown.stdout, flags=re.MULTILINE)
+    assert re.search(r"^order_parameter at t = 0.1 +\S+ +\S+ +\S+ \(\d+\.\dσ\)$", shown.stdout, flags=re.MULTILINE)
+    refused = pde_solver("compare", folders[0], "--replica", results / "one", results / "two", ranks=2)
+    assert refused.returncode == 2
+    assert len(refused.stderr.splitlines()) == 1
+    assert "a replica differs in the seed alone" in refused.stderr
+
+
 def test_doctor_is_content_here(pde_solver):
     examined = pde_solver("doctor")
     assert examined.returncode == 0, examined.stdout
