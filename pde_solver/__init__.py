@@ -13,9 +13,10 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
-from pde_solver.launcher import refuse_foreign_launcher
+from pde_solver.launcher import abort_when_a_rank_fails, refuse_foreign_launcher
 
 refuse_foreign_launcher()
+abort_when_a_rank_fails()
 
 import h5py  # noqa: E402, F401  must come before dolfinx when numba is installed, or it breaks
 

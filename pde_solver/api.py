@@ -46,11 +46,8 @@ from pde_solver.observing import (
     wasserstein,
     wasserstein_to,
 )
-from pde_solver.parallel import abort_when_a_rank_fails
 from pde_solver.simulation import Outcome, Simulation
 from pde_solver.stepping import SSP, EmbeddedRK
-
-abort_when_a_rank_fails()
 
 __all__ = [
     "L2",

@@ -30,6 +30,25 @@ def refuse_foreign_launcher() -> None:
         sys.exit(2)
 
 
+def abort_when_a_rank_fails() -> None:
+    """Let an exception that nobody catches on one of several ranks end the whole job, traceback first.
+
+    Without it the other ranks wait for ever, under `python -m mpi4py` too: PETSc's collective clean-up comes before
+    mpi4py's abort. `sys.exit` is no exception of this kind: call it on all ranks or on none.
+    """
+    previous = sys.excepthook
+
+    def abort(kind, error, trace) -> None:
+        previous(kind, error, trace)
+        mpi = sys.modules.get("mpi4py.MPI")
+        if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized() and mpi.COMM_WORLD.size > 1:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            mpi.COMM_WORLD.Abort(130 if issubclass(kind, KeyboardInterrupt) else 1)
+
+    sys.excepthook = abort
+
+
 def matching_launcher() -> str:
     """The launcher that belongs to the MPI in use: the one beside this Python, else whatever is on the path."""
     beside = Path(sysconfig.get_path("scripts")) / "mpiexec"

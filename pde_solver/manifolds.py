@@ -40,7 +40,7 @@ class Sphere:
         return points / np.linalg.norm(points, axis=-1, keepdims=True)
 
     def __str__(self) -> str:
-        return "circle" if self.ambient_dimension == 2 else f"sphere S^{self.dimension}"
+        return "the circle" if self.ambient_dimension == 2 else f"the sphere S^{self.dimension}"
 
 
 @dataclass(frozen=True)

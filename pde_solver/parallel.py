@@ -4,7 +4,7 @@ Every function takes the communicator first, and every rank must call it. Sums o
 elsewhere in the package only as one visible word at the end of a formula.
 """
 
-import sys
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -133,22 +133,3 @@ def broadcast_array(comm: MPI.Comm, array: np.ndarray | None) -> np.ndarray:
     result = np.empty(shape, dtype=kind) if array is None else np.ascontiguousarray(array)
     comm.Bcast(result.reshape(-1))
     return result
-
-
-def abort_when_a_rank_fails() -> None:
-    """Let an exception that nobody catches on one of several ranks end the whole job, traceback first.
-
-    Without it the other ranks wait for ever, under `python -m mpi4py` too: PETSc's collective clean-up comes before
-    mpi4py's abort.
-    """
-    if MPI.COMM_WORLD.size == 1:
-        return
-    previous = sys.excepthook
-
-    def abort(kind, error, trace) -> None:
-        previous(kind, error, trace)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        MPI.COMM_WORLD.Abort(130 if issubclass(kind, KeyboardInterrupt) else 1)
-
-    sys.excepthook = abort

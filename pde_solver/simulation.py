@@ -25,7 +25,7 @@ from pde_solver.output import (
     prepare_folder,
     save_checkpoint,
 )
-from pde_solver.parallel import max_over_ranks, on_root
+from pde_solver.parallel import leave_together, max_over_ranks, on_root
 from pde_solver.stepping import Scheme, Stepper, default_scheme
 
 Action = Callable[[Snapshot], object]
@@ -125,6 +125,7 @@ class Simulation:
         self._rejected = 0
         self._wall_mass = 0.0
         self._next_step = np.inf
+        self._observed = False  # whether the observers of the present depth have been called
         self._observers: list[_Observer] = []
         self._records: dict[str, Record] = {}
         self._writers: list[FieldWriter | LawWriter] = []
@@ -217,6 +218,7 @@ class Simulation:
             "next_step": float(self._next_step),
             "rejected": float(self._rejected),
             "wall_mass": float(self._wall_mass),
+            "observed": float(self._observed),
             "initial_mass": self._initial_mass,
         }
         return {"case_text": self.case_text, "histories": histories, "extra": extra}
@@ -251,14 +253,16 @@ class Simulation:
         self._next_step = float(checkpoint.extra["next_step"])
         self._rejected = int(checkpoint.extra["rejected"])
         self._wall_mass = float(checkpoint.extra["wall_mass"])
+        self._observed = bool(checkpoint.extra["observed"])
         self._initial_mass = np.asarray(checkpoint.extra["initial_mass"])
         for name, (times, values) in checkpoint.histories.items():
             if name in self._records:
                 self._records[name].restore(times, values)
+        last = self.t if self._observed else math.nextafter(self.t, -math.inf)
         for record in self._records.values():
-            record.truncate_after(self.t)
+            record.truncate_after(last)
         for writer in self._writers:
-            writer.truncate_after(self.discretisation.comm, self.t)
+            writer.truncate_after(comm, last)
         finished = self.t >= self.stop
         return " ".join([*notes, "Nothing to do: the run is complete." if finished else f"Resumed at t = {self.t:g}."])
 
@@ -272,7 +276,6 @@ class Simulation:
             RunStopped: if a guard ends the run; the last good state is saved where the run writes its output.
         """
         began = time.perf_counter()
-        resumed = self.steps > 0
         comm = self.discretisation.comm
         events = self._events()
         first_step = self.steps
@@ -288,16 +291,23 @@ class Simulation:
             signal.signal(signal.SIGTERM, self._terminate)
         try:
             self.discretisation.enter(self._middle_of_layer(self.t, events))
-            if not resumed:
+            if not self._observed:
                 self._fire(events.get(self.t, ()))
             for target in [depth for depth in events if depth > self.t]:
                 self.discretisation.enter((self.t + target) / 2)
-                self._advance(target, reference, bar, began, first_step)
-                if self._terminated:
+                terminated = self._advance(target, reference, bar, began, first_step)
+                if self.t >= target:
+                    self._fire(events[target])
+                if terminated:
+                    if self._checkpoints is not None:
+                        self._save_checkpoint(self.snapshot)
                     break
-                self._fire(events[target])
-        except RunStopped as stopped:
-            self._rescue(stopped)
+        except (RunStopped, InputError) as stopped:  # an InputError too can come late: a fixed step grown too large
+            if isinstance(stopped, RunStopped) or self.steps > first_step:
+                self._rescue(stopped)
+            raise
+        except SystemExit as leaving:
+            leave_together(comm, leaving.code)
             raise
         finally:
             if threading.current_thread() is threading.main_thread():
@@ -327,12 +337,17 @@ class Simulation:
 
     def _fire(self, observers: Iterable[_Observer]) -> None:
         snapshot = self.snapshot
+        actions = [observer.action for observer in observers]
+        for action in actions:
+            if action != self._save_checkpoint:
+                action(snapshot)
+        self._observed = True
         # checkpoints come last, so that they hold what the others have just recorded
-        for observer in sorted(observers, key=lambda each: each.action == self._save_checkpoint):
-            observer.action(snapshot)
+        if self._save_checkpoint in actions:
+            self._save_checkpoint(snapshot)
 
-    def _advance(self, target: float, reference: Reference, bar: Progress, began: float, first_step: int) -> None:
-        """Step from the present depth exactly to the target."""
+    def _advance(self, target: float, reference: Reference, bar: Progress, began: float, first_step: int) -> bool:
+        """Step from the present depth exactly to the target, or until any rank is told to end: whether that was so."""
         scheme = self._stepper.scheme
         comm = self.discretisation.comm
         while self.t < target:
@@ -355,16 +370,15 @@ class Simulation:
             self._wall_mass += (t - self.t) * pressed
             self.t, self.state = t, accepted
             self.steps += 1
+            self._observed = False
             if bar.due(last=self.t >= self.stop):
                 lowest, _ = self.discretisation.density_range(self.state)
                 mass = self.discretisation.measure(self.state).mass()
                 done = (self.steps - first_step) * scheme.stages * self.discretisation.cell_count
                 bar.update(self.t, dt, self.steps, mass, lowest, done / (time.perf_counter() - began))
             if max_over_ranks(comm, self._terminated):
-                self._terminated = True
-                if self._checkpoints is not None:
-                    self._save_checkpoint(self.snapshot)
-                return
+                return True
+        return False
 
     def _step(self, dt: float, until: float, reference: Reference) -> tuple[float, float, np.ndarray]:
         """One accepted step: the depth reached, the step taken, the new state."""
@@ -387,7 +401,7 @@ class Simulation:
     def _terminate(self, signum: int, frame: object) -> None:
         self._terminated = True
 
-    def _rescue(self, stopped: RunStopped) -> None:
+    def _rescue(self, stopped: RunStopped | InputError) -> None:
         """Save the last good state, and say where."""
         if self._folder is None:
             return

@@ -148,6 +148,11 @@ class Stepper:
             raise InputError(f"time: SSP of order 2 is unstable for {discretisation.name}; use order 3 or 4.")
         self.discretisation = discretisation
         self.scheme = scheme
+        self._user_options = {name.lstrip("-"): value for name, value in (petsc_options or {}).items()}
+        self._prepare()
+
+    def _prepare(self) -> None:
+        discretisation, scheme = self.discretisation, self.scheme
         self._vector = PETSc.Vec().createMPI((discretisation.local_size, PETSc.DETERMINE), comm=discretisation.comm)
         self._ts = PETSc.TS().create(comm=discretisation.comm)
         self._ts.setOptionsPrefix(OPTIONS_PREFIX)
@@ -157,8 +162,9 @@ class Stepper:
         self._ts.setMaxSteps(np.iinfo(np.int32).max)
         if isinstance(scheme, EmbeddedRK):
             self._ts.setTolerances(rtol=scheme.tolerance, atol=scheme.tolerance)
-        self._set_options({name.lstrip("-"): value for name, value in (petsc_options or {}).items()})
+        self._set_options(self._user_options)
         self._ts.setUp()
+        self._failed = False
 
     def largest_step(self, t: float, state: np.ndarray) -> float:
         """The step that the scheme's rule allows at this state (inf if only the error control binds). Collective.
@@ -194,13 +200,20 @@ class Stepper:
         Raises:
             RunStopped: if the error control cannot find a step, with PETSc's reason.
         """
+        if self._failed:  # PETSc leaves its vectors locked; setting up again is collective, so it waits until now
+            self._prepare()
         ts = self._ts
-        self._vector.array[:] = state
+        # What PETSc combines is the change since the step began: convex combinations of the state itself, whose
+        # coefficients do not quite add up to one in floating point, would change its mass by 1e-16 in every step.
+        # The error control needs the state, to compare with; its schemes only ever add to it.
+        self._origin = np.zeros_like(state) if self.scheme.adaptive else state.copy()
+        self._vector.array[:] = state - self._origin
         ts.setTime(t)
         ts.setMaxTime(until)
-        ts.setTimeStep(dt)
+        ts.setTimeStep(min(dt, until - t))
         ts.restartStep()
         self._failure: BaseException | None = None
+        self._failed = True
         try:
             ts.step()
         except PETSc.Error as error:
@@ -208,7 +221,8 @@ class Stepper:
                 raise self._failure from None
             said = str(error).splitlines()[-1].removeprefix("[0] ")
             raise RunStopped(f"time stepping failed at t = {t:g} with dt = {dt:.3g}; PETSc says: {said}.") from None
-        state[:] = self._vector.array_r
+        self._failed = False
+        state[:] = self._origin + self._vector.array_r
         reached = ts.getTime()
         # PETSc adds steps up in floating point; a depth within rounding of the target is the target
         if abs(until - reached) <= 1e-12 * max(abs(until), dt):
@@ -217,7 +231,7 @@ class Stepper:
 
     def _evaluate(self, ts: PETSc.TS, t: float, vector: PETSc.Vec, out: PETSc.Vec) -> None:
         try:
-            self.discretisation.rate(t, vector.array_r, out.array)
+            self.discretisation.rate(t, self._origin + vector.array_r, out.array)
         except BaseException as failure:
             # PETSc turns whatever is raised here into a number; keep it
             self._failure = failure

@@ -62,7 +62,7 @@ def comparison_of(runs: Sequence[Result], others: Sequence[Result]) -> str:
     for other in others:
         if other.manifold != runs[0].manifold:
             raise InputError(
-                f"{other.name}: its tokens live on the {other.manifold}, those of {runs[0].name} on the "
+                f"{other.name}: its tokens live on {other.manifold}, those of {runs[0].name} on "
                 f"{runs[0].manifold}; there is nothing to compare."
             )
     return _Comparison(runs, others).text()

@@ -62,11 +62,6 @@ def direction(where: str, value: object) -> tuple[float, ...]:
     return tuple(float(entry) for entry in entries / np.linalg.norm(entries))
 
 
-def place(manifold: Manifold) -> str:
-    """The manifold as a sentence speaks of it: "the sphere S^2", "R^3"."""
-    return f"the {manifold}" if isinstance(manifold, Sphere) else str(manifold)
-
-
 def require_sphere(law: str, manifold: Manifold, dimension: int | None = None, *, instead: str = "Gaussian") -> Sphere:
     """The manifold, if it is the sphere in R^dimension.
 
@@ -74,10 +69,10 @@ def require_sphere(law: str, manifold: Manifold, dimension: int | None = None, *
         InputError: the law lives on a sphere; the sentence names what to take instead on R^d.
     """
     if not isinstance(manifold, Sphere):
-        raise InputError(f"{law} lives on a sphere, but tokens live on {place(manifold)}; try {instead}.")
+        raise InputError(f"{law} lives on a sphere, but tokens live on {manifold}; try {instead}.")
     if dimension is not None and dimension != manifold.ambient_dimension:
         raise InputError(
-            f"{law}: vectors are of length {dimension}, but the {manifold} lies in R^{manifold.ambient_dimension}."
+            f"{law}: vectors are of length {dimension}, but {manifold} lies in R^{manifold.ambient_dimension}."
         )
     return manifold
 
@@ -89,6 +84,6 @@ def require_euclidean(law: str, manifold: Manifold, dimension: int, *, instead: 
         InputError: the law lives on R^d; the sentence names what to take instead on a sphere.
     """
     if not isinstance(manifold, Euclidean):
-        raise InputError(f"{law} lives on R^{dimension}, but tokens live on {place(manifold)}; try {instead}.")
+        raise InputError(f"{law} lives on R^{dimension}, but tokens live on {manifold}; try {instead}.")
     if dimension != manifold.ambient_dimension:
         raise InputError(f"{law}: vectors are of length {dimension}, but tokens live on {manifold}.")

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pde_solver.densities.arguments import place
 from pde_solver.densities.formula import Formula
 from pde_solver.densities.law import Law
 from pde_solver.densities.regions import Box
@@ -58,7 +57,7 @@ class Expression(Law):
         """
         points = manifold.retract(points)
         variables = _variables(points, manifold)
-        self._parsed.require_names(set(variables), f" on {place(manifold)}")
+        self._parsed.require_names(set(variables), f" on {manifold}")
         values = self._parsed(variables, len(points))
         if self.box is not None:
             values = np.where(self._domain(manifold).contains(points), values, 0.0)

@@ -96,7 +96,7 @@ class HarmonicPerturbation(Law):
     def _require_order(self, sphere: Sphere, allowed: tuple[int, ...]) -> None:
         if self.order not in allowed:
             orders = " or ".join(str(order) for order in allowed)
-            raise InputError(f"HarmonicPerturbation: on the {sphere} the order must be {orders}, found {self.order}.")
+            raise InputError(f"HarmonicPerturbation: on {sphere} the order must be {orders}, found {self.order}.")
 
 
 def _legendre(degree: int, order: int, polar: np.ndarray) -> np.ndarray:

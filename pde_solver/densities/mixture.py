@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pde_solver.densities.arguments import place, vector
+from pde_solver.densities.arguments import vector
 from pde_solver.densities.law import Law
 from pde_solver.errors import InputError
 from pde_solver.manifolds import Manifold
@@ -58,6 +58,6 @@ class Mixture(Law):
         for law in self.laws:
             if not law.is_normalised(manifold):
                 raise InputError(
-                    f"Mixture: {law!r} is known only up to a factor on {place(manifold)}, so its weight means nothing; "
+                    f"Mixture: {law!r} is known only up to a factor on {manifold}, so its weight means nothing; "
                     "write the whole sum as one Expression."
                 )

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from mpi4py import MPI
 
-from pde_solver.densities.arguments import place, vector
+from pde_solver.densities.arguments import vector
 from pde_solver.densities.law import Law
 from pde_solver.errors import InputError
 from pde_solver.manifolds import Manifold, Sphere
@@ -68,14 +68,14 @@ class PointCloud(Law):
         if self._points.shape[1] != manifold.ambient_dimension:
             raise InputError(
                 f"PointCloud: points have {self._points.shape[1]} coordinates, "
-                f"but tokens on {place(manifold)} have {manifold.ambient_dimension}."
+                f"but tokens on {manifold} have {manifold.ambient_dimension}."
             )
         if isinstance(manifold, Sphere):
             deviation = np.abs(np.linalg.norm(self._points, axis=1) - 1)
             worst = int(np.argmax(deviation))
             if deviation[worst] > TOLERANCE:
                 raise InputError(
-                    f"PointCloud: point {worst} lies {deviation[worst]:.3g} off the {manifold} "
+                    f"PointCloud: point {worst} lies {deviation[worst]:.3g} off {manifold} "
                     f"(allowed: {TOLERANCE:g}); divide the points by their lengths first."
                 )
         return manifold.retract(self._points)

@@ -3,12 +3,10 @@
 import basix
 import dolfinx
 import numpy as np
-from mpi4py import MPI
 from scipy.spatial import cKDTree
 
 from pde_solver.densities import PointCloud
 from pde_solver.discretisations.base import CellNodes
-from pde_solver.manifolds import Manifold
 from pde_solver.mesh import Mesh
 from pde_solver.parallel import min_over_ranks
 
@@ -74,19 +72,21 @@ def _padded(points: np.ndarray) -> np.ndarray:
     return np.concatenate([points, np.zeros((*points.shape[:-1], 3 - points.shape[-1]))], axis=-1)
 
 
-def deposit(comm: MPI.Comm, manifold: Manifold, cell_points: np.ndarray, cloud: PointCloud) -> np.ndarray:
+def deposit(mesh: Mesh, cell_points: np.ndarray, cloud: PointCloud) -> np.ndarray:
     """The mass that each owned cell gets when every token goes to the cell whose point is nearest, (cells,).
 
-    Collective; of two ranks whose cells are equally near, the lower gets the token.
+    Collective. Of cells that are equally near, the first in the input gets the token, on any number of ranks.
 
     Raises:
         InputError: if the tokens are not on the manifold.
     """
-    tokens = cloud.tokens_on(manifold)
-    if len(cell_points):
-        distance, nearest = cKDTree(cell_points).query(tokens)
-    else:
-        distance, nearest = np.full(len(tokens), np.inf), np.zeros(len(tokens), dtype=int)
-    ties = np.where(distance <= min_over_ranks(comm, distance), comm.rank, comm.size)
-    mine = min_over_ranks(comm, ties) == comm.rank
-    return np.bincount(nearest[mine], cloud.weights[mine], minlength=len(cell_points))
+    tokens = cloud.tokens_on(mesh.manifold)
+    tree = cKDTree(cell_points)
+    distance = min_over_ranks(mesh.comm, tree.query(tokens)[0])
+    near = tree.query_ball_point(tokens, distance * (1 + 1e-12))
+    token = np.repeat(np.arange(len(tokens)), [len(cells) for cells in near])
+    cell = np.array([c for cells in near for c in cells], dtype=np.int64)
+    first = np.full(len(tokens), mesh.cell_count)
+    np.minimum.at(first, token, mesh.input_index[cell])
+    mine = mesh.input_index[cell] == min_over_ranks(mesh.comm, first)[token]
+    return np.bincount(cell[mine], cloud.weights[token[mine]], minlength=len(cell_points))

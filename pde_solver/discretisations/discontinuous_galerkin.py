@@ -56,7 +56,7 @@ class DiscontinuousGalerkin(Discretisation):
             raise InputError(f"DiscontinuousGalerkin: degree must be 1, 2 or 3, found {degree!r}.")
         if mesh.manifold != model.manifold:
             raise InputError(
-                f"DiscontinuousGalerkin: the mesh is of the {mesh.manifold}, the model lives on the {model.manifold}."
+                f"DiscontinuousGalerkin: the mesh is of {mesh.manifold}, the model lives on {model.manifold}."
             )
         self.model = model
         self.mesh = mesh
@@ -86,7 +86,7 @@ class DiscontinuousGalerkin(Discretisation):
         """Quadrature, mass matrices and means of the cells, and the points where the density must be ≥ 0."""
         mesh, cell = self.mesh, self.mesh.domain.basix_cell()
         self._element = basix.ufl.element("DG", mesh.cell, self.degree)
-        reference, weights = basix.make_quadrature(cell, 2 * self.degree + 1)
+        reference, weights = _quadrature(cell, 2 * self.degree + 1)
         self._basis = self._element.tabulate(0, reference)[0]
         self._nodes = self._basis.shape[1]
         points = coordinates(mesh, reference)
@@ -166,8 +166,9 @@ class DiscontinuousGalerkin(Discretisation):
     def _projection(self, law: Law) -> np.ndarray:
         manifold = self.model.manifold
         if isinstance(law, PointCloud):
-            centre = np.einsum("cq,cqd->cd", self._elements, self._points.reshape(*self._elements.shape, -1))
-            mass = deposit(self.comm, manifold, manifold.retract(centre / self._volumes[:, None]), law)
+            points = self._points.reshape(*self._elements.shape, self._points.shape[1])
+            centre = np.einsum("cq,cqd->cd", self._elements, points)
+            mass = deposit(self.mesh, manifold.retract(centre / self._volumes[:, None]), law)
             return np.repeat((mass / self._volumes)[:, None], self._nodes, axis=1)
         points, element, basis = self._fine_quadrature()
         values = law.density(points, manifold).reshape(element.shape)
@@ -265,7 +266,7 @@ class DiscontinuousGalerkin(Discretisation):
 
     def _fine_quadrature(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Points (cells · q, D), measures (cells, q) and basis functions (q, nodes) of a quadrature of degree 2p + 4."""
-        reference, weights = basix.make_quadrature(self.mesh.domain.basix_cell(), 2 * self.degree + 4)
+        reference, weights = _quadrature(self.mesh.domain.basix_cell(), 2 * self.degree + 4)
         points = coordinates(self.mesh, reference)
         element = surface_element(self.mesh, reference) * weights
         return (
@@ -294,7 +295,8 @@ class DiscontinuousGalerkin(Discretisation):
 
     def rows(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """One row a cell, in input order: its coefficients under each label."""
-        return self.mesh.input_index, state.reshape(self._shape).transpose(1, 0, 2).reshape(self.mesh.owned_cells, -1)
+        labels, cells, nodes = self._shape
+        return self.mesh.input_index, state.reshape(self._shape).transpose(1, 0, 2).reshape(cells, labels * nodes)
 
     def from_rows(self, rows: np.ndarray) -> np.ndarray:
         """This rank's cells from all rows."""
@@ -309,6 +311,13 @@ class DiscontinuousGalerkin(Discretisation):
     def nodal_density(self, state: np.ndarray) -> np.ndarray:
         """The density at the lattice points, (labels, cells, nodes)."""
         return np.einsum("qi,zci->zcq", self._lattice_basis, state.reshape(self._shape))
+
+
+def _quadrature(cell: basix.CellType, degree: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points and weights > 0 of a quadrature: basix's default rules on tetrahedra have negative ones, which no law may."""
+    positive = basix.QuadratureType.xiao_gimbutas
+    rule = positive if cell == basix.CellType.tetrahedron else basix.QuadratureType.default
+    return basix.make_quadrature(cell, degree, rule=rule)
 
 
 def _facet_points(cell: basix.CellType, degree: int) -> np.ndarray:

@@ -43,9 +43,7 @@ class FiniteVolume(Discretisation):
         if order not in (1, 2):
             raise InputError(f"FiniteVolume: order must be 1 or 2, found {order!r}.")
         if mesh.manifold != model.manifold:
-            raise InputError(
-                f"FiniteVolume: the mesh is of the {mesh.manifold}, the model lives on the {model.manifold}."
-            )
+            raise InputError(f"FiniteVolume: the mesh is of {mesh.manifold}, the model lives on {model.manifold}.")
         self.model = model
         self.mesh = mesh
         self.comm = mesh.comm
@@ -112,7 +110,7 @@ class FiniteVolume(Discretisation):
             error = None
             try:
                 if isinstance(part, PointCloud):
-                    state[label] = deposit(self.comm, self.model.manifold, points, part) / self._volumes
+                    state[label] = deposit(self.mesh, points, part) / self._volumes
                 else:
                     state[label] = part.density(points, self.model.manifold)
             except InputError as found:

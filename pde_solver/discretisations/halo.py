@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+import basix
 import numpy as np
 from dolfinx import la
 from dolfinx.common import IndexMap
@@ -53,10 +54,11 @@ def vertex_halo(mesh: Mesh) -> VertexHalo:
     topology = mesh.domain.topology
     cell_map, vertex_map = topology.index_map(topology.dim), topology.index_map(0)
     owned = mesh.owned_cells
-    vertices = topology.connectivity(topology.dim, 0).array.reshape(owned + cell_map.num_ghosts, -1)
+    corners = len(basix.topology(mesh.domain.basix_cell())[0])
+    vertices = topology.connectivity(topology.dim, 0).array.reshape(-1, corners)
     vertex = vertex_map.local_to_global(vertices[:owned].reshape(-1).astype(np.int32))
-    cell = cell_map.local_range[0] + np.repeat(np.arange(owned), vertices.shape[1])
-    place = np.repeat(mesh.input_index, vertices.shape[1])
+    cell = cell_map.local_range[0] + np.repeat(np.arange(owned), corners)
+    place = np.repeat(mesh.input_index, corners)
     incidence = np.stack([vertex, cell, place, np.full(len(cell), mesh.comm.rank)], axis=1).astype(np.int64)
 
     # around a vertex cells are connected by facets, so a vertex that ranks share is a vertex of a ghost cell

@@ -6,8 +6,8 @@ import numpy as np
 def limit_to_positive(coefficients: np.ndarray, basis: np.ndarray, mean: np.ndarray) -> None:
     """In place, f ← f̄ + θ (f − f̄) with θ = min(1, f̄ / (f̄ − min f)), the minimum over the checked points.
 
-    Cells whose mean is negative are left as they are, for the caller to notice. The order of accuracy is kept
-    where the solution is smooth.
+    A cell whose mean is negative becomes constant: if more than rounding made it so, the caller will notice. The order
+    of accuracy is kept where the solution is smooth.
 
     Args:
         coefficients: (cells, nodes) nodal values of each cell's polynomial.
@@ -21,7 +21,7 @@ def limit_to_positive(coefficients: np.ndarray, basis: np.ndarray, mean: np.ndar
     if not len(low):
         return
     average = np.einsum("ci,ci->c", mean[low], coefficients[low])
-    low, average, lowest = low[average >= 0], average[average >= 0], lowest[low][average >= 0]
+    above = np.maximum(average - lowest[low], np.finfo(float).tiny)
     # a hair more than needed, so that rounding does not leave −1e-17
-    scale = np.maximum(average / (average - lowest) * (1 - 1e-14), 0.0)
+    scale = np.clip(average / above, 0.0, 1.0) * (1 - 1e-14)
     coefficients[low] = average[:, None] + scale[:, None] * (coefficients[low] - average[:, None])

@@ -69,7 +69,7 @@ class Particles(Discretisation):
         self.unknowns = labels * self.count * dimension
         self.cell_count = labels * self.count
         placed = "drawn independently" if quadrature is None else "placed by a quadrature"
-        self.name = f"particles, {self.count} tokens {placed}"
+        self.name = "particles"
         self.mesh_description = f"{self.count} tokens {placed}" + (f", seed {seed}" if quadrature is None else "")
         self.mesh_digest = hashlib.sha256(f"particles {labels} {self.count} {dimension}".encode()).hexdigest()
         self.enter(0.0)
@@ -130,12 +130,11 @@ class Particles(Discretisation):
     def measure(self, state: np.ndarray) -> TokenMeasure:
         """Every token is a point; its weight is zero under the other labels' laws."""
         tokens = state.reshape(self._shape)
-        labels, count = tokens.shape[:2]
+        labels, count, width = self._shape
         weights = np.zeros((labels, labels, count))
         weights[np.arange(labels), np.arange(labels)] = tokens[..., -1]
-        return TokenMeasure(
-            tokens[..., :-1].reshape(labels * count, -1).copy(), weights.reshape(labels, labels * count), self.comm
-        )
+        points = tokens[..., :-1].reshape(labels * count, width - 1).copy()
+        return TokenMeasure(points, weights.reshape(labels, labels * count), self.comm)
 
     def density_range(self, state: np.ndarray) -> tuple[float, float]:
         """Tokens have no density: (nan, nan)."""
@@ -155,7 +154,8 @@ class Particles(Discretisation):
 
     def rows(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """One row a token: its position and weight under each label."""
-        rows = state.reshape(self._shape).transpose(1, 0, 2).reshape(self._tokens, -1)
+        labels, tokens, width = self._shape
+        rows = state.reshape(self._shape).transpose(1, 0, 2).reshape(tokens, labels * width)
         return np.arange(self._share.start, self._share.stop), rows
 
     def from_rows(self, rows: np.ndarray) -> np.ndarray:

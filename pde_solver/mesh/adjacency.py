@@ -56,7 +56,7 @@ def check_adjacency(raw: RawMesh, manifold: Manifold, notes: list[str]) -> None:
     if isinstance(manifold, Sphere) and (count < 2).any():
         at = np.flatnonzero(count[group] < 2)
         raise InputError(
-            f"mesh: a mesh of the {manifold} must be closed, but {len(at)} {facet_name}(s) belong to one cell only, "
+            f"mesh: a mesh of {manifold} must be closed, but {len(at)} {facet_name}(s) belong to one cell only, "
             f"the first to cell {at[0] // len(facet_table)} (counted from 0)."
         )
     order = np.argsort(group, kind="stable")
@@ -76,7 +76,7 @@ def check_adjacency(raw: RawMesh, manifold: Manifold, notes: list[str]) -> None:
             f"cells {cell} and {neighbour} (counted from 0): the mesh is folded."
         )
     if isinstance(manifold, Sphere) and abs(volumes.sum() / manifold.volume - 1) > 1e-6:
-        raise InputError(f"mesh: the cells cover the {manifold} {volumes.sum() / manifold.volume:.6g} times, not once.")
+        raise InputError(f"mesh: the cells cover {manifold} {volumes.sum() / manifold.volume:.6g} times, not once.")
     links = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(raw.cells),) * 2)
     parts, _ = connected_components(links, directed=False)
     if parts > 1:

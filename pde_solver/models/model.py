@@ -37,4 +37,4 @@ class Model:
     def __str__(self) -> str:
         terms = " + ".join(str(term) for term in self.velocity.summands())
         labels = f", {self.labels.count} labels" if self.labels.count > 1 else ""
-        return f"{terms} on the {self.manifold}{labels}"
+        return f"{terms} on {self.manifold}{labels}"

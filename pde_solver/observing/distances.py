@@ -97,7 +97,7 @@ def distance_name(
         return f"{symbol}, Sinkhorn divergence with ε = {regularisation:g}"
     if manifold.dimension > 1:
         return (
-            f"{symbol}, exact between points on the {manifold}"
+            f"{symbol}, exact between points on {manifold}"
             if isinstance(manifold, Sphere)
             else f"{symbol}, exact between points in {manifold}"
         )
@@ -130,7 +130,7 @@ def _checked(which: str, law: TokenMeasure, manifold: Manifold) -> TokenMeasure:
         )
     if law.points.shape[1] != manifold.ambient_dimension:
         raise InputError(
-            f"{where} must have points with {manifold.ambient_dimension} coordinates (the {manifold}), "
+            f"{where} must have points with {manifold.ambient_dimension} coordinates ({manifold}), "
             f"found {law.points.shape[1]}."
         )
     weights = law.weights[0]
@@ -153,7 +153,7 @@ def _choose(method: Method, manifold: Manifold, pairs: int) -> Method:
         return "exact" if small or manifold.dimension == 1 else "sliced"
     if not small and (method == "entropic" or (method == "exact" and manifold.dimension > 1)):
         raise InputError(
-            f"wasserstein: method {method!r} on the {manifold} needs a matrix of {pairs:.3g} costs, "
+            f"wasserstein: method {method!r} on {manifold} needs a matrix of {pairs:.3g} costs, "
             f"at most {LARGEST_COST_MATRIX:.3g} are allowed; use method='sliced', or fewer points."
         )
     return method

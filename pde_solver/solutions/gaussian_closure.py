@@ -44,7 +44,7 @@ class GaussianClosure:
     def __post_init__(self) -> None:
         object.__setattr__(self, "diffusion", number("GaussianClosure: diffusion", self.diffusion, least=0))
         if not isinstance(self.model.manifold, Euclidean):
-            raise InputError(f"GaussianClosure: Gaussians live on R^d, but tokens live on the {self.model.manifold}.")
+            raise InputError(f"GaussianClosure: Gaussians live on R^d, but tokens live on {self.model.manifold}.")
         d = self.model.manifold.ambient_dimension
         if not isinstance(self.initial, Gaussian) or len(self.initial.mean) != d:
             raise InputError(f"GaussianClosure: the initial law must be a Gaussian on R^{d}, found {self.initial!r}.")

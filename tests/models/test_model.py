@@ -27,4 +27,4 @@ def test_description():
     )
     assert str(model) == expected + ", 2 labels"
     assert str(Model(Sphere(2), Attention(1))) == "Attention(beta=1) on the circle"
-    assert str(Model(Euclidean(2), Attention(1))) == "Attention(beta=1) on the R^2"
+    assert str(Model(Euclidean(2), Attention(1))) == "Attention(beta=1) on R^2"
