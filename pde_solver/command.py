@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 import traceback
 from collections.abc import Callable
 
@@ -12,9 +11,6 @@ from pde_solver.errors import InputError, RunStopped
 from pde_solver.launcher import foreign_launcher, is_first_process
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
-
-#: Seconds that ranks wait for each other after an error that all of them should have met.
-PATIENCE = 5.0
 
 #: What typer raises for a wrong command line, wherever it keeps the class.
 UsageError: type[typer.BadParameter] = typer.BadParameter.__mro__[1]
@@ -66,14 +62,10 @@ def _leave_together(message: str, status: int) -> int:
     """End on all ranks with one message; if some never come, abort, so that nobody hangs."""
     say(message, error=True)
     comm = _world()
-    if comm is None:
-        return status
-    request = comm.Ibarrier()
-    deadline = time.monotonic() + PATIENCE
-    while not request.Test():
-        if time.monotonic() > deadline:
-            return _abort(message, status)
-        time.sleep(0.01)
+    if comm is not None:
+        from pde_solver.parallel import leave_together  # MPI has started, so this costs nothing now
+
+        leave_together(comm, status, message)
     return status
 
 

@@ -4,6 +4,7 @@ Every function takes the communicator first, and every rank must call it. Sums o
 elsewhere in the package only as one visible word at the end of a formula.
 """
 
+import sys
 import time
 from collections.abc import Callable
 
@@ -133,3 +134,24 @@ def broadcast_array(comm: MPI.Comm, array: np.ndarray | None) -> np.ndarray:
     result = np.empty(shape, dtype=kind) if array is None else np.ascontiguousarray(array)
     comm.Bcast(result.reshape(-1))
     return result
+
+
+def leave_together(comm: MPI.Comm, status: object, message: str = "", patience: float = 5.0) -> None:
+    """Come back when every rank is here; if one does not come, it may be waiting for this one: end the whole job.
+
+    Args:
+        comm: the communicator.
+        status: with which this rank wants to exit; a job that is ended exits with 1 where that is no other number.
+        message: what this rank says if it ends the job.
+        patience: seconds to wait.
+    """
+    if comm.size == 1:
+        return
+    everybody = comm.Ibarrier()
+    deadline = time.monotonic() + patience
+    while not everybody.Test():
+        if time.monotonic() > deadline:
+            said = message or "exits while others go on; the job ends."
+            print(f"[rank {comm.rank}] {said}", file=sys.stderr, flush=True)
+            comm.Abort(status if isinstance(status, int) and status else 1)
+        time.sleep(0.01)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from some_meshes import CURVED, METHODS, MESHES, bump, stirring
+from some_meshes import CURVED, MESHES, METHODS, bump, stirring
 
 import pde_solver as ps
 
