@@ -11,8 +11,6 @@ from collections.abc import Callable
 import numpy as np
 from mpi4py import MPI
 
-from pde_solver.errors import InputError
-
 
 def sum_over_ranks(comm: MPI.Comm, value):
     """The sum of a number or an array over all ranks."""
@@ -35,9 +33,22 @@ def _reduce(comm: MPI.Comm, value, operation):
     array = np.asarray(value)
     if array.dtype == bool:  # MPI knows no minimum of truth values
         array = array.astype(np.int8)
-    result = np.empty_like(array)
-    comm.Allreduce(np.ascontiguousarray(array), result, op=operation)
+    if operation != MPI.SUM and array.dtype.kind == "f":
+        result = _extreme(comm, array, operation)
+    else:
+        result = np.empty_like(array)
+        comm.Allreduce(np.ascontiguousarray(array), result, op=operation)
     return result if array.ndim else result[()]
+
+
+def _extreme(comm: MPI.Comm, array: np.ndarray, operation) -> np.ndarray:
+    """Minimum or maximum; where any rank has a nan the result is nan on all of them, which MPI does not promise."""
+    sign = 1.0 if operation == MPI.MAX else -1.0
+    nan = np.isnan(array)
+    sent = np.stack([np.where(nan, -np.inf, sign * array), nan])
+    received = np.empty_like(sent)
+    comm.Allreduce(sent, received, op=MPI.MAX)
+    return np.where(received[1] > 0, np.nan, sign * received[0])
 
 
 def rank_slice(comm: MPI.Comm, count: int) -> slice:
@@ -113,12 +124,6 @@ def same_on_all_ranks(comm: MPI.Comm, error: Exception | None) -> None:
     errors = [found for found in comm.allgather(error) if found is not None]
     if errors:
         raise errors[0]
-
-
-def require(comm: MPI.Comm, condition: bool, sentence: str) -> None:
-    """Raise `InputError(sentence)` on all ranks if the condition fails on any of them."""
-    if not all(comm.allgather(bool(condition))):
-        raise InputError(sentence)
 
 
 def broadcast_array(comm: MPI.Comm, array: np.ndarray | None) -> np.ndarray:

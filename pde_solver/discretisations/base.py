@@ -174,7 +174,10 @@ class Discretisation(ABC):
         Raises:
             InputError: if a sequence has another length than the labels.
         """
-        laws = [law] * self.model.labels.count if isinstance(law, Law) else list(law)
+        laws = list(law) if isinstance(law, Sequence) and not isinstance(law, str) else [law] * self.model.labels.count
+        for part in laws:
+            if not isinstance(part, Law):
+                raise InputError(f"initial: give a law such as VonMisesFisher((0, 0, 1), kappa=1.0), found {part!r}.")
         if len(laws) != self.model.labels.count:
             raise InputError(f"initial: {self.model.labels.count} labels need as many laws, found {len(laws)}.")
         return laws

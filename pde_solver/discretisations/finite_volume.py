@@ -1,24 +1,21 @@
 """Finite volumes: one mean density a cell, upwind fluxes, limited linear reconstruction."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from pde_solver.densities import Law, PointCloud
-from pde_solver.discretisations.base import CellNodes, Discretisation
+from pde_solver.discretisations.base import CellNodes
 from pde_solver.discretisations.cells import corner_nodes, deposit
 from pde_solver.discretisations.halo import vertex_halo
+from pde_solver.discretisations.on_mesh import MeshDiscretisation
 from pde_solver.discretisations.reconstruction import least_squares, limited_gradients, upwind_divergence
 from pde_solver.errors import InputError
-from pde_solver.kernel_sums.velocity import term_velocity
 from pde_solver.manifolds import Manifold, Sphere
-from pde_solver.measures import TokenMeasure
 from pde_solver.mesh import Mesh, facet_geometry
 from pde_solver.models.model import Model
-from pde_solver.parallel import max_over_ranks, min_over_ranks, same_on_all_ranks, sum_over_ranks
+from pde_solver.parallel import max_over_ranks, min_over_ranks, sum_over_ranks
 
 
-class FiniteVolume(Discretisation):
+class FiniteVolume(MeshDiscretisation):
     """Cell means f_c of the density, df_c/dt = −(1/|c|) Σ_facets (u⁺ f⁻ + u⁻ f⁺), u = ∫_facet X[μ]·n.
 
     On spheres the cells are geodesic polygons between the mesh's vertices, so their areas add up to the whole sphere.
@@ -37,30 +34,18 @@ class FiniteVolume(Discretisation):
     Vauchelet, arXiv:1709.09416.
     """
 
-    has_density = True
-
     def __init__(self, model: Model, mesh: Mesh, order: int = 2) -> None:
-        if order not in (1, 2):
+        super().__init__(model, mesh)
+        if not isinstance(order, int) or isinstance(order, bool) or order not in (1, 2):
             raise InputError(f"FiniteVolume: order must be 1 or 2, found {order!r}.")
-        if mesh.manifold != model.manifold:
-            raise InputError(f"FiniteVolume: the mesh is of {mesh.manifold}, the model lives on {model.manifold}.")
-        self.model = model
-        self.mesh = mesh
-        self.comm = mesh.comm
         self.order = order
         self.time_order = self.time_order_on(mesh.manifold)
         self.name = f"finite volume, order {order}"
-        self.cell_count = mesh.cell_count
         self.unknowns = model.labels.count * mesh.cell_count
-        self.mesh_description = mesh.description
-        self.mesh_digest = mesh.digest
         self._owned = mesh.owned_cells
         self.local_size = model.labels.count * self._owned
         self._shape = (model.labels.count, self._owned)
         self._prepare_cells()
-        self._evaluated: tuple[float, object, np.ndarray, np.ndarray] | None = None
-        self._velocity_rate = 0.0
-        self.enter(0.0)
 
     @staticmethod
     def time_order_on(manifold: Manifold) -> int:
@@ -102,29 +87,20 @@ class FiniteVolume(Discretisation):
             tangential = self.model.manifold.project(points[cell], differences)
             self._coefficients = least_squares(self._halo.first, tangential)
 
-    def initial(self, law: Law | Sequence[Law]) -> np.ndarray:
-        """Density at the cell points (tokens of a cloud: their share in the nearest cells), each label's mass scaled to one."""
-        points = self._points
-        state = np.empty(self._shape)
-        for label, part in enumerate(self.per_label(law)):
-            error = None
-            try:
-                if isinstance(part, PointCloud):
-                    state[label] = deposit(self.mesh, points, part) / self._volumes
-                else:
-                    state[label] = part.density(points, self.model.manifold)
-            except InputError as found:
-                error = found
-            same_on_all_ranks(self.comm, error)
-            mass = sum_over_ranks(self.comm, self._volumes @ state[label])
-            lowest = min_over_ranks(self.comm, state[label].min(initial=np.inf))
-            if not np.isfinite(mass) or not mass > 0 or not lowest >= 0:
-                raise InputError(
-                    f"initial: the density must be finite, ≥ 0 and of positive mass on the mesh, "
-                    f"found mass {mass:g} and minimum {lowest:g}."
-                )
-            state[label] /= mass
-        return state.reshape(-1)
+    def _discretised(self, law: Law) -> np.ndarray:
+        """Density at the cell points; of a cloud, the tokens' share in the nearest cells."""
+        if isinstance(law, PointCloud):
+            return deposit(self.mesh, self._points, law) / self._volumes
+        return law.density(self._points, self.model.manifold)
+
+    def _means(self, densities: np.ndarray) -> np.ndarray:
+        return densities
+
+    def _limited(self, state: np.ndarray) -> np.ndarray:
+        return state.reshape(self._shape)
+
+    def _weights(self, densities: np.ndarray) -> np.ndarray:
+        return np.maximum(densities, 0.0) * self._volumes
 
     def rate(self, t: float, state: np.ndarray, out: np.ndarray) -> None:
         """−div(f X) of each cell. Collective."""
@@ -161,23 +137,8 @@ class FiniteVolume(Discretisation):
             rates[label] = -divergence / self._volumes
 
     def _normal_velocity(self, t: float, state: np.ndarray) -> np.ndarray:
-        """u = X · n · |facet| at the facets' midpoints, (labels, facets); remembered for the next call with the same state."""
-        if self._evaluated is not None:
-            depth, term, known, result = self._evaluated
-            same = depth == t and term is self._term and np.array_equal(known, state)
-            if min_over_ranks(self.comm, same):
-                return result
-        attended = self.measure(state).mixed(self.model.labels.mixing)
-        field = term_velocity(self._term, self.model.manifold, self._midpoints, attended)
-        result = np.einsum("zfd,fd->zf", field.values, self._normals)
-        self._evaluated = (t, self._term, np.array(state), result)
-        self._velocity_rate = field.rate
-        return result
-
-    def velocity_rate(self, t: float, state: np.ndarray) -> float:
-        """The largest of the facets' rates."""
-        self._normal_velocity(t, state)
-        return float(max_over_ranks(self.comm, self._velocity_rate))
+        """u = X · n · |facet| at the facets' midpoints, (labels, facets). Collective."""
+        return np.einsum("zfd,fd->zf", self._field(t, self._limited(state)).values, self._normals)
 
     def step_limit(self, t: float, state: np.ndarray) -> float:
         """min over cells of |c| / Σ u⁺ (order 1) or |c| / (number of facets · max u⁺) (order 2).
@@ -204,10 +165,6 @@ class FiniteVolume(Discretisation):
 
     def correct(self, state: np.ndarray) -> None:
         """Nothing: the fluxes themselves keep the means ≥ 0."""
-
-    def measure(self, state: np.ndarray) -> TokenMeasure:
-        """Cell points and cell masses."""
-        return TokenMeasure(self._points, state.reshape(self._shape) * self._volumes, self.comm)
 
     def density_range(self, state: np.ndarray) -> tuple[float, float]:
         """Smallest and largest cell mean."""

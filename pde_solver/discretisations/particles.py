@@ -49,6 +49,10 @@ class Particles(Discretisation):
         quadrature: TokenMeasure | None = None,
         comm: MPI.Comm = MPI.COMM_WORLD,
     ) -> None:
+        if not isinstance(model, Model):
+            raise InputError(f"Particles: the first argument must be a Model, found {model!r}.")
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+            raise InputError(f"Particles: seed must be a whole number ≥ 0, found {seed!r}.")
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
             raise InputError(f"Particles: count must be a whole number ≥ 1, found {count!r}.")
         dimension = model.manifold.ambient_dimension

@@ -57,6 +57,10 @@ class Guards:
             if value is not None and not (isinstance(value, int | float) and value >= 0):
                 raise InputError(f"guards: {name} must be a number ≥ 0, or None to switch it off; found {value!r}.")
 
+    def accept(self, lowest: float, highest: float) -> bool:
+        """Whether a density in this range is ≥ 0 up to the tolerance (or not a number, which `check` names)."""
+        return self.positivity is None or not lowest < -self.positivity * highest
+
     def check(self, snapshot: Snapshot, dt: float, reference: Reference) -> None:
         """Check one step. Collective.
 

@@ -4,7 +4,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,61 +26,12 @@ from pde_solver.output import (
     save_checkpoint,
 )
 from pde_solver.parallel import leave_together, max_over_ranks, on_root
+from pde_solver.simulation.events import Action, Observer, events
+from pde_solver.simulation.outcome import Outcome
 from pde_solver.stepping import Scheme, Stepper, default_scheme
-
-Action = Callable[[Snapshot], object]
 
 #: How often a step whose means turn negative is halved before the run gives up.
 MAX_HALVINGS = 20
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a run ended; `str(outcome)` is a sentence.
-
-    Args:
-        completed: whether the stop depth was reached.
-        t: depth reached.
-        steps: steps taken.
-        rejected: steps taken back because a mean density turned negative.
-        seconds: wall time of the loop.
-        mass_error: largest relative change of any label's mass.
-        minimum: smallest density at the end (nan for tokens).
-        wall_mass: mass that pressed against walls, ∫ wall flux dt (0 without walls).
-        reason: why the run ended early, empty if it did not.
-    """
-
-    completed: bool
-    t: float
-    steps: int
-    rejected: int
-    seconds: float
-    mass_error: float
-    minimum: float
-    wall_mass: float
-    reason: str = ""
-
-    def __str__(self) -> str:
-        end = f"Reached t = {self.t:g}" if self.completed else f"Stopped at t = {self.t:g} ({self.reason})"
-        parts = [f"{end} in {self.steps} steps and {self.seconds:.3g} s", f"mass changed by {self.mass_error:.1e}"]
-        if not math.isnan(self.minimum):
-            parts.append(f"smallest density {self.minimum:.3g}")
-        if self.rejected:
-            parts.append(f"{self.rejected} steps halved")
-        if self.wall_mass:
-            parts.append(f"mass that pressed against walls {self.wall_mass:.2e}")
-        return "; ".join(parts) + "."
-
-
-def _positive(lowest: float, highest: float) -> bool:
-    """Whether a density is ≥ 0 up to rounding (or not a number, which the guards name)."""
-    return not lowest < -1e-14 * highest
-
-
-@dataclass
-class _Observer:
-    action: Action
-    schedule: Schedule
 
 
 @dataclass(eq=False)
@@ -113,7 +64,8 @@ class Simulation:
     case_text: str | None = None
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.start) and np.isfinite(self.stop) and self.start < self.stop):
+        numbers = all(isinstance(depth, int | float | np.number) for depth in (self.start, self.stop))
+        if not numbers or not (np.isfinite(self.start) and np.isfinite(self.stop) and self.start < self.stop):
             raise InputError(f"Simulation: stop must be finite and beyond start = {self.start!r}, found {self.stop!r}.")
         if self.scheme is None:
             self.scheme = default_scheme(self.discretisation)
@@ -126,7 +78,7 @@ class Simulation:
         self._wall_mass = 0.0
         self._next_step = np.inf
         self._observed = False  # whether the observers of the present depth have been called
-        self._observers: list[_Observer] = []
+        self._observers: list[Observer] = []
         self._records: dict[str, Record] = {}
         self._writers: list[FieldWriter | LawWriter] = []
         self._folder: Path | None = None
@@ -158,7 +110,7 @@ class Simulation:
         spacing = self.stop - self.start if every is None else every
         schedule = Schedule.every(spacing) if at is None else Schedule.at(at)
         schedule.times(self.start, self.stop)  # complain now, not after hours
-        self._observers.append(_Observer(action, schedule))
+        self._observers.append(Observer(action, schedule))
 
     def record(self, quantity: Quantity, *, every: float | None = None, at: Sequence[float] | None = None) -> Record:
         """Keep a quantity's values: `record.times` (n,) and `record.values` (n, ...), on every rank.
@@ -277,7 +229,7 @@ class Simulation:
         """
         began = time.perf_counter()
         comm = self.discretisation.comm
-        events = self._events()
+        depths = self._events()
         first_step = self.steps
         bar = Progress(comm, silent=not self.progress)
         bar.start(
@@ -290,21 +242,20 @@ class Simulation:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, self._terminate)
         try:
-            self.discretisation.enter(self._middle_of_layer(self.t, events))
+            self.discretisation.enter(self._middle_of_layer(self.t, depths))
             if not self._observed:
-                self._fire(events.get(self.t, ()))
-            for target in [depth for depth in events if depth > self.t]:
+                self._fire(depths.get(self.t, ()))
+            for target in [depth for depth in depths if depth > self.t]:
                 self.discretisation.enter((self.t + target) / 2)
                 terminated = self._advance(target, reference, bar, began, first_step)
                 if self.t >= target:
-                    self._fire(events[target])
+                    self._fire(depths[target])
                 if terminated:
                     if self._checkpoints is not None:
                         self._save_checkpoint(self.snapshot)
                     break
-        except (RunStopped, InputError) as stopped:  # an InputError too can come late: a fixed step grown too large
-            if isinstance(stopped, RunStopped) or self.steps > first_step:
-                self._rescue(stopped)
+        except RunStopped as stopped:  # which all ranks raise together
+            self._rescue(stopped)
             raise
         except SystemExit as leaving:
             leave_together(comm, leaving.code)
@@ -315,27 +266,13 @@ class Simulation:
             bar.finish()
         return self._outcome(time.perf_counter() - began)
 
-    def _events(self) -> dict[float, list[_Observer]]:
-        """All depths at which a step must end, in order, and who observes there."""
-        close = 1e-11 * (self.stop - self.start)
-        times: list[tuple[float, _Observer | None]] = [(self.start, None), (self.stop, None)]
-        times += [(t, o) for o in self._observers for t in o.schedule.times(self.start, self.stop)]
-        times += [(t, None) for t in self.discretisation.model.velocity.breakpoints if self.start < t < self.stop]
-        events: dict[float, list[_Observer]] = {}
-        last = -math.inf
-        # the start and the stop stand for whatever lies within rounding of them
-        for depth, observer in sorted(times, key=lambda pair: pair[0]):
-            if depth - last > close:
-                last = self.start if depth - self.start <= close else self.stop if self.stop - depth <= close else depth
-                events[last] = []
-            if observer is not None and observer not in events[last]:
-                events[last].append(observer)
-        return events
+    def _events(self) -> dict[float, list[Observer]]:
+        return events(self.start, self.stop, self._observers, self.discretisation.model.velocity.breakpoints)
 
-    def _middle_of_layer(self, t: float, events: dict[float, list[_Observer]]) -> float:
-        return (t + min((depth for depth in events if depth > t), default=t)) / 2
+    def _middle_of_layer(self, t: float, depths: dict[float, list[Observer]]) -> float:
+        return (t + min((depth for depth in depths if depth > t), default=t)) / 2
 
-    def _fire(self, observers: Iterable[_Observer]) -> None:
+    def _fire(self, observers: Iterable[Observer]) -> None:
         snapshot = self.snapshot
         actions = [observer.action for observer in observers]
         for action in actions:
@@ -351,22 +288,19 @@ class Simulation:
         scheme = self._stepper.scheme
         comm = self.discretisation.comm
         while self.t < target:
-            allowed = self._stepper.largest_step(self.t, self.state)
-            if not allowed > 0:
-                raise RunStopped(
-                    f"the velocity at t = {self.t:g} is infinite or not a number, so no step is small enough; for "
-                    "unnormalised attention at large β give Unnormalised(log_scale=β)."
-                )
+            allowed = self._allowed(first_step)
             pressed = self.discretisation.wall_flux(self.t, self.state)
             remaining = target - self.t
+            asked = min(self._next_step, allowed) if scheme.adaptive else allowed
             if scheme.adaptive:
-                dt = min(self._next_step, allowed, remaining)
+                # two equal steps rather than one and a remainder
+                dt = remaining / 2 if asked < remaining < 2 * asked else min(asked, remaining)
             else:
                 # equal steps to the target, so that none is left over
                 dt = remaining / max(1, math.ceil(remaining / allowed * (1 - 1e-9)))
             # what is left within rounding of an allowed step belongs to this one
             until = target if remaining <= allowed * (1 + 1e-9) else self.t + allowed
-            t, dt, accepted = self._step(dt, until, reference)
+            t, dt, accepted = self._step(asked, dt, until, reference)
             self._wall_mass += (t - self.t) * pressed
             self.t, self.state = t, accepted
             self.steps += 1
@@ -380,18 +314,51 @@ class Simulation:
                 return True
         return False
 
-    def _step(self, dt: float, until: float, reference: Reference) -> tuple[float, float, np.ndarray]:
-        """One accepted step: the depth reached, the step taken, the new state."""
+    def largest_step(self) -> float:
+        """The step that the scheme's rule allows at the present state (inf if only the error control binds). Collective.
+
+        Raises:
+            InputError: if a fixed step exceeds the stability limit.
+        """
+        self.discretisation.enter(self._middle_of_layer(self.t, self._events()))
+        return self._stepper.largest_step(self.t, self.state)
+
+    def _allowed(self, first_step: int) -> float:
+        """The largest step at the present depth; what is wrong with it ends the run."""
+        try:
+            allowed = self._stepper.largest_step(self.t, self.state)
+        except InputError as error:
+            if self.steps == first_step:
+                raise
+            raise RunStopped(str(error)) from None  # a fixed step that was small enough so far
+        if not allowed > 0:
+            raise RunStopped(
+                f"the velocity at t = {self.t:g} is infinite or not a number, so no step is small enough; for "
+                "unnormalised attention at large β give Unnormalised(log_scale=β)."
+            )
+        return allowed
+
+    def _step(self, asked: float, dt: float, until: float, reference: Reference) -> tuple[float, float, np.ndarray]:
+        """One accepted step: the depth reached, the step taken, the new state.
+
+        Args:
+            asked: the step that the rule asked for, which counts if the step collapses.
+            dt: the step to take, cut to end on an event.
+            until: the depth that it may not pass.
+            reference: what the guards compare with.
+        """
         for _ in range(MAX_HALVINGS):
             state = self.state.copy()
             t, self._next_step = self._stepper.step(self.t, dt, until, state)
             self.discretisation.correct(state)
             moment = Snapshot(t, self.steps + 1, state, self.discretisation)
-            if not self.discretisation.has_density or _positive(*self.discretisation.density_range(state)):
-                self.guards.check(moment, dt, reference)
+            if not self.discretisation.has_density or self.guards.accept(*self.discretisation.density_range(state)):
+                self.guards.check(moment, asked, reference)
+                if dt < asked:  # cut short by an event: the next step need not start small
+                    self._next_step = max(self._next_step, asked)
                 return t, t - self.t, state
             self._rejected += 1
-            dt = (t - self.t) / 2
+            asked = dt = (t - self.t) / 2
             until = self.t + dt
         raise RunStopped(
             f"the density stays negative at t = {self.t:g} however small the step (last tried {dt:.2g}); "
@@ -401,7 +368,7 @@ class Simulation:
     def _terminate(self, signum: int, frame: object) -> None:
         self._terminated = True
 
-    def _rescue(self, stopped: RunStopped | InputError) -> None:
+    def _rescue(self, stopped: RunStopped) -> None:
         """Save the last good state, and say where."""
         if self._folder is None:
             return

@@ -1,0 +1,121 @@
+"""What finite volumes and discontinuous Galerkin share: a density on a mesh, and the velocity that it causes."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+from pde_solver.densities import Law
+from pde_solver.discretisations.base import Discretisation
+from pde_solver.errors import InputError
+from pde_solver.kernel_sums import Field, term_velocity
+from pde_solver.measures import TokenMeasure
+from pde_solver.mesh import Mesh
+from pde_solver.models.model import Model
+from pde_solver.models.terms import Term
+from pde_solver.parallel import allgather_rows, max_over_ranks, min_over_ranks, same_on_all_ranks, sum_over_ranks
+
+
+class MeshDiscretisation(Discretisation):
+    """A density on a mesh. `densities` are this rank's unknowns with their shape, (labels, cells, ...).
+
+    Args:
+        model: what is solved.
+        mesh: a mesh of the model's manifold.
+
+    Raises:
+        InputError: if the arguments are no model and no mesh of its manifold.
+    """
+
+    has_density = True
+
+    #: Shape of this rank's unknowns.
+    _shape: tuple[int, ...]
+    #: Volumes of this rank's cells, (cells,).
+    _volumes: np.ndarray
+    #: Where attention sees the density, (m, D).
+    _points: np.ndarray
+
+    def __init__(self, model: Model, mesh: Mesh) -> None:
+        where = type(self).__name__
+        if not isinstance(model, Model):
+            raise InputError(f"{where}: the first argument must be a Model, found {model!r}.")
+        if not isinstance(mesh, Mesh):
+            raise InputError(
+                f"{where}: the second argument must be a Mesh, such as icosphere(level=3), found {mesh!r}."
+            )
+        if mesh.manifold != model.manifold:
+            raise InputError(f"{where}: the mesh is of {mesh.manifold}, the model lives on {model.manifold}.")
+        self.model = model
+        self.mesh = mesh
+        self.comm = mesh.comm
+        self.cell_count = mesh.cell_count
+        self.mesh_description = mesh.description
+        self.mesh_digest = mesh.digest
+        self._points_everywhere: np.ndarray | None = None
+        self._memory: tuple[float, Term, np.ndarray, Field] | None = None
+        self.enter(0.0)
+
+    @abstractmethod
+    def _discretised(self, law: Law) -> np.ndarray:
+        """A law's density on this rank's cells, not yet of mass one."""
+
+    @abstractmethod
+    def _means(self, densities: np.ndarray) -> np.ndarray:
+        """Cell means (..., cells) of densities (..., cells, ·)."""
+
+    @abstractmethod
+    def _limited(self, state: np.ndarray) -> np.ndarray:
+        """The densities of a state as they are used: ≥ 0 where the means are ≥ 0."""
+
+    @abstractmethod
+    def _weights(self, densities: np.ndarray) -> np.ndarray:
+        """The weight ≥ 0 of each point under each label's law, (labels, m)."""
+
+    def initial(self, law: Law | Sequence[Law]) -> np.ndarray:
+        """The state of the initial law(s), each label's mass scaled to one. Collective."""
+        state = np.empty(self._shape)
+        for label, part in enumerate(self.per_label(law)):
+            error = None
+            try:
+                state[label] = self._discretised(part)
+            except InputError as found:
+                error = found
+            same_on_all_ranks(self.comm, error)
+            means = self._means(state[label])
+            mass = sum_over_ranks(self.comm, self._volumes @ means)
+            lowest = min_over_ranks(self.comm, means.min(initial=np.inf))
+            if not np.isfinite(mass) or not mass > 0 or not lowest >= 0:
+                raise InputError(
+                    f"initial: the density must be finite, ≥ 0 and of positive mass on the mesh, "
+                    f"found mass {mass:g} and smallest cell mean {lowest:g}."
+                )
+            state[label] /= mass
+        flat = state.reshape(-1)
+        self.correct(flat)
+        return flat
+
+    def measure(self, state: np.ndarray) -> TokenMeasure:
+        """The points where attention sees the density, with the mass that each stands for. Collective."""
+        return self._measure(self._limited(state))
+
+    def _measure(self, densities: np.ndarray) -> TokenMeasure:
+        if self._points_everywhere is None:  # the points never move
+            self._points_everywhere = allgather_rows(self.comm, self._points)
+        return TokenMeasure(self._points, self._weights(densities), self.comm, self._points_everywhere)
+
+    def _field(self, t: float, densities: np.ndarray) -> Field:
+        """The velocity at this rank's velocity points; remembered for the next call with the same densities. Collective."""
+        if self._memory is not None:
+            depth, term, known, field = self._memory
+            same = depth == t and term is self._term and np.array_equal(known, densities)
+            if min_over_ranks(self.comm, same):
+                return field
+        attended = self._measure(densities).mixed(self.model.labels.mixing)
+        field = term_velocity(self._term, self.model.manifold, self.velocity_points(densities), attended)
+        self._memory = (t, self._term, np.array(densities), field)
+        return field
+
+    def velocity_rate(self, t: float, state: np.ndarray) -> float:
+        """The largest of the velocity points' rates, over all ranks."""
+        return float(max_over_ranks(self.comm, self._field(t, self._limited(state)).rate))
