@@ -4,6 +4,7 @@ import importlib.util
 import os
 import sys
 import sysconfig
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -44,6 +45,7 @@ def abort_when_a_rank_fails() -> None:
         if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized() and mpi.COMM_WORLD.size > 1:
             sys.stdout.flush()
             sys.stderr.flush()
+            time.sleep(0.3)  # an aborted process's last words are lost where the launcher has not yet read them
             mpi.COMM_WORLD.Abort(130 if issubclass(kind, KeyboardInterrupt) else 1)
 
     sys.excepthook = abort

@@ -158,5 +158,6 @@ def leave_together(comm: MPI.Comm, status: object, message: str = "", patience: 
         if time.monotonic() > deadline:
             said = message or "exits while others go on; the job ends."
             print(f"[rank {comm.rank}] {said}", file=sys.stderr, flush=True)
+            time.sleep(0.3)  # so that the launcher reads it before all is over
             comm.Abort(status if isinstance(status, int) and status else 1)
         time.sleep(0.01)

@@ -200,7 +200,11 @@ def test_petsc_options_reach_the_stepper_and_leave_no_trace():
     [
         (ps.EmbeddedRK(5), {"ts_adapt_safty": 1}, "petsc: ts_adapt_safty is not used by the time stepper"),
         (ps.EmbeddedRK(5), {"ts_typ": "rk"}, "petsc: ts_typ does nothing here"),
-        (ps.EmbeddedRK(5), {"pc_type": "hypre"}, "petsc: pc_type does nothing here, as explicit time stepping solves no"),
+        (
+            ps.EmbeddedRK(5),
+            {"pc_type": "hypre"},
+            "petsc: pc_type does nothing here, as explicit time stepping solves no",
+        ),
         (ps.EmbeddedRK(5), {"ts_type": "euler"}, "petsc: ts_type is set by the time scheme; set it there"),
         (ps.SSP(3), {"ts_dt": 0.1}, "petsc: ts_dt is set by the scheme's step; set it there"),
         (ps.SSP(3), {"ts_adapt_safety": 0.5}, "petsc: ts_adapt_safety applies to a scheme with error control"),

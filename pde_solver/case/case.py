@@ -9,6 +9,7 @@ from typing import Any
 
 from mpi4py import MPI
 
+from pde_solver.case.memory import check_memory, expected_memory, memory_of_unknowns
 from pde_solver.case.settings import Settings, checked
 from pde_solver.case.toml_text import read_toml, with_overrides, write_toml
 from pde_solver.densities import Law
@@ -28,10 +29,12 @@ class Case:
     Args:
         path: the file.
         settings: what it says.
+        comm: the ranks that share it.
     """
 
     path: Path
     settings: Settings
+    comm: MPI.Comm
 
     @cached_property
     def text(self) -> str:
@@ -40,8 +43,13 @@ class Case:
 
     @cached_property
     def problem_text(self) -> str:
-        """The part that decides the solution, without [output] and the stop: what a checkpoint must agree with."""
+        """The part that decides the solution, without [output] and the stop: what a checkpoint must agree with.
+
+        Of a file it has the name alone, so that a run may move; what a mesh file holds is compared by its digest.
+        """
         tables = self.settings.tables()
+        for table in _with_files(tables):
+            table["path"] = Path(table["path"]).name
         time = {key: value for key, value in tables["time"].items() if key not in ("stop", "max_steps")}
         return write_toml({name: table for name, table in tables.items() if name != "output"} | {"time": time})
 
@@ -58,7 +66,7 @@ class Case:
     @cached_property
     def law(self) -> Law:
         """The initial law. Every rank must ask for it."""
-        return self.settings.initial.build()
+        return self.settings.initial.build(self.comm)
 
     @property
     def scheme(self) -> Scheme:
@@ -69,10 +77,15 @@ class Case:
         """The model bound to the mesh or to tokens, over all ranks.
 
         Raises:
-            InputError: if a mesh cannot be read, or does not fit.
+            InputError: if a mesh cannot be read, does not fit, or takes more memory than there is.
         """
         table = self.settings.mesh
-        mesh = None if table is None else table.build(self.model.manifold, MPI.COMM_WORLD)
+        if table is None or table.size() is not None:
+            check_memory(self.comm, expected_memory(self.settings))
+        mesh = None if table is None else table.build(self.model.manifold, self.comm)
+        if mesh is not None:
+            # only now is the size of a mesh from a file known, and what is there of it is paid for
+            check_memory(self.comm, memory_of_unknowns(self.settings, mesh.cell_count, mesh.cell))
         return self.settings.discretisation.build(self.model, mesh)
 
     def simulation(self, *, progress: bool = False) -> Simulation:
@@ -111,7 +124,7 @@ def load_case(path: str | Path, overrides: Iterable[str] = (), comm: MPI.Comm = 
     """
     path = Path(path)
     settings = on_root(comm, lambda: _settings(path, list(overrides)))
-    case = Case(path, settings)
+    case = Case(path, settings, comm)
     refused = []
     for name in ("model", "law", "scheme"):
         try:
@@ -135,10 +148,16 @@ def _settings(path: Path, overrides: list[str]) -> Settings:
 
 def _resolve_paths(tables: dict[str, Any], folder: Path) -> None:
     """Paths are relative to the case file; make them absolute, so that the resolved case holds anywhere."""
+    for table in _with_files(tables):
+        table["path"] = str((folder / table["path"]).resolve())
+    output = tables.get("output")
+    if isinstance(output, dict) and isinstance(output.get("directory"), str) and output["directory"]:
+        output["directory"] = str((folder / output["directory"]).resolve())
+
+
+def _with_files(tables: dict[str, Any]) -> list[dict[str, Any]]:
+    """The tables that name a file to read, under the key path."""
     initial = tables.get("initial")
     components = initial.get("components") if isinstance(initial, dict) else None
     places = [tables.get("mesh"), initial, *(components if isinstance(components, list) else [])]
-    named = [(place, "path") for place in places] + [(tables.get("output"), "directory")]
-    for place, key in named:
-        if isinstance(place, dict) and isinstance(place.get(key), str) and place[key]:
-            place[key] = str((folder / place[key]).resolve())
+    return [p for p in places if isinstance(p, dict) and isinstance(p.get("path"), str) and p["path"]]

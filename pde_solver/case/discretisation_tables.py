@@ -78,11 +78,6 @@ class PlacedTokens(Table):
         """The time scheme that fits tokens."""
         return "rk-5"
 
-    @property
-    def has_box(self) -> bool:
-        """Whether a box is given, as R^d needs it and a sphere does not."""
-        return self.lower is not None and self.upper is not None and self.cells is not None
-
     def build(self, model: Model, mesh: Mesh | None) -> discretisations.Discretisation:
         """The discretisation; it needs no mesh."""
         if self.lower is not None and self.upper is not None and self.cells is not None:

@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 from pde_solver.case.case import Case
+from pde_solver.case.memory import expected_memory, megabytes
 from pde_solver.discretisations import Discretisation
 from pde_solver.models import Attention
 from pde_solver.parallel import max_over_ranks, sum_over_ranks
@@ -28,8 +29,7 @@ def estimate(case: Case) -> str:
     per_stage = seconds_per_rate(simulation)
     pairs = pairs_per_velocity(simulation)
     limit = discretisation.step_limit(time_table.start, simulation.state)
-    largest = scheme.coefficient * limit * scheme.cfl
-    step = min(largest, math.inf if scheme.step is None else scheme.step)
+    step = largest = simulation.largest_step()
     lines = [
         ("mesh", discretisation.mesh_description),
         ("method", f"{discretisation.name}: {discretisation.cell_count:,} {_cells(discretisation)}, "
@@ -52,7 +52,10 @@ def estimate(case: Case) -> str:
             ("step", f"chosen by the error control of {time_table.scheme}"),
             ("cost", f"{_seconds(scheme.stages * per_stage)} for each step of {scheme.stages} stages"),
         ]
-    lines.append(("memory", f"{_resident(discretisation)} MB over all ranks now; a run adds little"))
+    resident, expected = _resident(discretisation), _expected(case, discretisation)
+    lines.append(
+        ("memory", f"{resident} MB over all ranks now; by their number the unknowns and their mesh take {expected}")
+    )
     return "\n".join(f"{name:8}{text}" for name, text in lines)
 
 
@@ -92,6 +95,12 @@ def _ranks(discretisation: Discretisation) -> str:
 def _resident(discretisation: Discretisation) -> str:
     """Peak resident memory, which Linux counts in kB."""
     return f"{sum_over_ranks(discretisation.comm, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024):,.0f}"
+
+
+def _expected(case: Case, discretisation: Discretisation) -> str:
+    mesh = getattr(discretisation, "mesh", None)
+    size = None if mesh is None else (mesh.cell_count, mesh.cell)
+    return megabytes(expected_memory(case.settings, size))
 
 
 def _rate(pairs: float) -> str:

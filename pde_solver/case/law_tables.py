@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal
 
+from mpi4py import MPI
 from pydantic import Field
 
 from pde_solver import densities
@@ -19,7 +20,7 @@ class Uniform(Law):
 
     law: Literal["uniform"]
 
-    def build(self) -> densities.Law:
+    def build(self, comm: MPI.Comm) -> densities.Law:
         """The law."""
         return densities.Uniform()
 
@@ -31,7 +32,7 @@ class VonMisesFisher(Law):
     mean: Vector
     kappa: NonNegative = 1.0
 
-    def build(self) -> densities.Law:
+    def build(self, comm: MPI.Comm) -> densities.Law:
         """The law."""
         return densities.VonMisesFisher(tuple(self.mean), self.kappa)
 
@@ -42,7 +43,7 @@ class PoissonKernel(Law):
     law: Literal["poisson-kernel"]
     w: Vector
 
-    def build(self) -> densities.Law:
+    def build(self, comm: MPI.Comm) -> densities.Law:
         """The law."""
         return densities.PoissonKernel(tuple(self.w))
 
@@ -55,7 +56,7 @@ class Harmonic(Law):
     order: Annotated[int, Field(description="a whole number")] = 0
     amplitude: Annotated[float, Field(ge=-1, le=1, description="a number from −1 to 1")]
 
-    def build(self) -> densities.Law:
+    def build(self, comm: MPI.Comm) -> densities.Law:
         """The law."""
         return densities.HarmonicPerturbation(self.degree, self.amplitude, self.order)
 
@@ -70,7 +71,7 @@ class Gaussian(Law):
         Field(union_mode="left_to_right", description="a number > 0 or a symmetric positive definite matrix"),
     ] = 1.0
 
-    def build(self) -> densities.Law:
+    def build(self, comm: MPI.Comm) -> densities.Law:
         """The law."""
         return densities.Gaussian(self.mean, self.covariance)
 
@@ -83,7 +84,7 @@ class UniformOnCap(Law):
     center: Vector
     angle: Positive
 
-    def build(self) -> densities.Law:
+    def build(self, comm: MPI.Comm) -> densities.Law:
         """The law."""
         return densities.UniformOn(densities.Cap(tuple(self.center), self.angle))
 
@@ -96,7 +97,7 @@ class UniformOnBox(Law):
     lower: Vector
     upper: Vector
 
-    def build(self) -> densities.Law:
+    def build(self, comm: MPI.Comm) -> densities.Law:
         """The law."""
         return densities.UniformOn(densities.Box(tuple(self.lower), tuple(self.upper)))
 
@@ -109,7 +110,7 @@ class UniformOnBall(Law):
     center: Vector
     radius: Positive
 
-    def build(self) -> densities.Law:
+    def build(self, comm: MPI.Comm) -> densities.Law:
         """The law."""
         return densities.UniformOn(densities.Ball(tuple(self.center), self.radius))
 
@@ -122,7 +123,7 @@ class Expression(Law):
     lower: Vector | None = None
     upper: Vector | None = None
 
-    def build(self) -> densities.Law:
+    def build(self, comm: MPI.Comm) -> densities.Law:
         """The law."""
         if self.lower is None or self.upper is None:
             return densities.Expression(self.formula)
@@ -135,9 +136,9 @@ class PointCloud(Law):
     law: Literal["point-cloud"]
     path: FilePath
 
-    def build(self) -> densities.Law:
-        """The law; every rank must call."""
-        return densities.PointCloud.load(self.path)
+    def build(self, comm: MPI.Comm) -> densities.Law:
+        """The law; every rank of the communicator must call."""
+        return densities.PointCloud.load(self.path, comm)
 
 
 SetTable = Annotated[UniformOnCap | UniformOnBox | UniformOnBall, Field(discriminator="region")]
@@ -154,10 +155,10 @@ class Mixture(Law):
     law: Literal["mixture"]
     components: Annotated[list[Component], Field(min_length=1, description="an array of tables [[initial.components]]")]
 
-    def build(self) -> densities.Law:
+    def build(self, comm: MPI.Comm) -> densities.Law:
         """The law."""
         weights = [component.weight or 1.0 for component in self.components]
-        return densities.Mixture([component.build() for component in self.components], weights)
+        return densities.Mixture([component.build(comm) for component in self.components], weights)
 
 
 LawTable = Annotated[

@@ -1,5 +1,6 @@
 """The table [mesh]: what carries the density."""
 
+import math
 from typing import Annotated, Literal
 
 from mpi4py import MPI
@@ -23,6 +24,10 @@ class Icosphere(Table):
     level: NonNegativeCount = 3
     geometry_degree: GeometryDegree = 2
 
+    def size(self) -> tuple[int, str]:
+        """How many cells, and of which shape."""
+        return 20 * 4**self.level, "triangle"
+
     def build(self, manifold: Manifold, comm: MPI.Comm) -> mesh.Mesh:
         """The mesh."""
         return mesh.icosphere(self.level, geometry_degree=self.geometry_degree, comm=comm)
@@ -34,6 +39,10 @@ class CubedSphere(Table):
     kind: Literal["cubed-sphere"]
     cells: Count = 16
     geometry_degree: GeometryDegree = 2
+
+    def size(self) -> tuple[int, str]:
+        """How many cells, and of which shape."""
+        return 6 * self.cells**2, "quadrilateral"
 
     def build(self, manifold: Manifold, comm: MPI.Comm) -> mesh.Mesh:
         """The mesh."""
@@ -47,6 +56,10 @@ class Circle(Table):
     cells: Annotated[int, Field(ge=3, description="a whole number ≥ 3")] = 128
     geometry_degree: GeometryDegree = 3
 
+    def size(self) -> tuple[int, str]:
+        """How many cells, and of which shape."""
+        return self.cells, "interval"
+
     def build(self, manifold: Manifold, comm: MPI.Comm) -> mesh.Mesh:
         """The mesh."""
         return mesh.circle(self.cells, geometry_degree=self.geometry_degree, comm=comm)
@@ -59,6 +72,10 @@ class Interval(Table):
     lower: Annotated[float, Field(description="a number")]
     upper: Annotated[float, Field(description="a number")]
     cells: Count = 128
+
+    def size(self) -> tuple[int, str]:
+        """How many cells, and of which shape."""
+        return self.cells, "interval"
 
     def build(self, manifold: Manifold, comm: MPI.Comm) -> mesh.Mesh:
         """The mesh."""
@@ -74,6 +91,10 @@ class Rectangle(Table):
     cells: TwoCounts
     cell: Literal["triangle", "quadrilateral"] = "triangle"
 
+    def size(self) -> tuple[int, str]:
+        """How many cells, and of which shape."""
+        return (2 if self.cell == "triangle" else 1) * math.prod(self.cells), self.cell
+
     def build(self, manifold: Manifold, comm: MPI.Comm) -> mesh.Mesh:
         """The mesh."""
         return mesh.rectangle(self.lower, self.upper, self.cells, cell=self.cell, comm=comm)
@@ -88,6 +109,10 @@ class Box(Table):
     cells: ThreeCounts
     cell: Literal["tetrahedron", "hexahedron"] = "tetrahedron"
 
+    def size(self) -> tuple[int, str]:
+        """How many cells, and of which shape."""
+        return (6 if self.cell == "tetrahedron" else 1) * math.prod(self.cells), self.cell
+
     def build(self, manifold: Manifold, comm: MPI.Comm) -> mesh.Mesh:
         """The mesh."""
         return mesh.box(self.lower, self.upper, self.cells, cell=self.cell, comm=comm)
@@ -99,6 +124,10 @@ class File(Table):
     kind: Literal["file"]
     path: FilePath
     project: bool = False
+
+    def size(self) -> tuple[int, str] | None:
+        """Unknown until the file is read."""
+        return None
 
     def build(self, manifold: Manifold, comm: MPI.Comm) -> mesh.Mesh:
         """The mesh."""

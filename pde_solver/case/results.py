@@ -29,7 +29,7 @@ _LOCK = ".lock"
 
 @contextlib.contextmanager
 def claimed(comm: MPI.Comm, folder: Path, *, overwrite: bool, resume: bool) -> Iterator[Path]:
-    """Hold a directory for one run: made if need be, and locked.
+    """Hold a directory for one run: made if need be, locked, and taken away again if it was made and nothing came.
 
     Args:
         comm: the ranks of the run.
@@ -40,18 +40,23 @@ def claimed(comm: MPI.Comm, folder: Path, *, overwrite: bool, resume: bool) -> I
     Raises:
         InputError: on all ranks, if it cannot be written, is in use, or holds something and neither option is given.
     """
-    on_root(comm, lambda: _claim(folder, overwrite, resume))
+    made = on_root(comm, lambda: _claim(folder, overwrite, resume))
     try:
         yield folder
     finally:
         if comm.rank == 0:
             (folder / _LOCK).unlink(missing_ok=True)
+            if made:
+                with contextlib.suppress(OSError):  # it holds something, as it should
+                    folder.rmdir()
 
 
-def _claim(folder: Path, overwrite: bool, resume: bool) -> None:
+def _claim(folder: Path, overwrite: bool, resume: bool) -> bool:
+    """Lock the directory; whether it had to be made."""
     if overwrite and resume:
         raise InputError("give --overwrite or --resume, not both.")
     try:
+        made = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
         _lock(folder)
     except InputError:
@@ -66,6 +71,7 @@ def _claim(folder: Path, overwrite: bool, resume: bool) -> None:
     except BaseException:
         (folder / _LOCK).unlink(missing_ok=True)
         raise
+    return made
 
 
 def _lock(folder: Path) -> None:
@@ -130,6 +136,14 @@ def versions() -> dict[str, str]:
         "mpi": " ".join(MPI.Get_library_version().split("\n")[0].replace("Version:", "").split()),
         **{name: version(name) for name in ("mpi4py", "numpy", "scipy", "numba", "h5py")},
     }
+
+
+def is_completed(folder: Path) -> bool:
+    """Whether info.json says that the run reached its stop. One process only."""
+    try:
+        return bool(json.loads((folder / INFO).read_text(encoding="utf-8")).get("completed"))
+    except (OSError, ValueError):
+        return False
 
 
 def write_info(comm: MPI.Comm, folder: Path, info: dict[str, Any]) -> None:

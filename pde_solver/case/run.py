@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -10,9 +11,8 @@ from mpi4py import MPI
 from pde_solver.case import results
 from pde_solver.case.case import Case, load_case
 from pde_solver.errors import RunStopped
-from pde_solver.observing import QUANTITIES, Snapshot
-from pde_solver.output import format_table, write_history
-from pde_solver.output.frames import Frame, collect_frame
+from pde_solver.observing import QUANTITIES
+from pde_solver.output import format_table, read_frames, write_history
 from pde_solver.parallel import on_root
 from pde_solver.simulation import Outcome, Simulation
 
@@ -53,17 +53,20 @@ def run_case(
 
     with results.claimed(comm, folder, overwrite=overwrite, resume=resume):
         simulation = case.simulation(progress=not quiet)
+        simulation.largest_step()  # a fixed step that is too large is refused before anything is written
         if overwrite:
             results.clear(comm, folder)
         _observe(case, simulation, folder)
-        frames = _collect_frames(case, simulation) if case.settings.output.figure else []
         if resume:
-            say(simulation.resume(folder))
+            told = simulation.resume(folder)
+            if not quiet:
+                say(told)
             if simulation.t >= simulation.stop:
+                _complete(case, simulation, folder)
                 return True
         outcome = _run(case, simulation, folder)
         if case.settings.output.figure and outcome.completed:
-            on_root(comm, lambda: _draw(case, simulation, folder, frames))
+            on_root(comm, lambda: _draw(case, simulation, folder))
     if not quiet:
         say(f"{outcome}\n\n{_first_and_last(simulation)}\n\nResults: {folder}")
     return outcome.completed
@@ -83,36 +86,40 @@ def _observe(case: Case, simulation: Simulation, folder: Path) -> None:
     simulation.write_checkpoints(folder, every=output.checkpoint_every)
 
 
-def _collect_frames(case: Case, simulation: Simulation) -> list[Frame]:
-    """Keep the law at four depths of output for the picture, on rank 0."""
-    frames: list[Frame] = []
-
-    def collect(snapshot: Snapshot) -> None:
-        frame = collect_frame(snapshot)
-        if frame is not None:
-            frames.append(frame)
-
-    length, every = simulation.stop - simulation.start, case.settings.output.every
-    rounded = [min(every * round(length * i / 3 / every), length) for i in range(3)]
-    simulation.observe(collect, at=sorted({simulation.start + depth for depth in rounded} | {simulation.stop}))
-    return frames
-
-
-def _draw(case: Case, simulation: Simulation, folder: Path, frames: list[Frame]) -> None:
-    """The picture: the law at those depths beside the energy, or beside the first quantity that is one number."""
+def _draw(case: Case, simulation: Simulation, folder: Path) -> None:
+    """The picture: the law at four of its depths beside the energy, or the first quantity that is one number."""
     from pde_solver.output.figures import summary_figure  # takes long to import
 
     curves = {name: history for name, history in _histories(simulation).items() if history[1].ndim == 1}
     name = "interaction_energy" if "interaction_energy" in curves else next(iter(curves), None)
+    frames = read_frames(folder / results.FIELDS, case.model.labels.weights)
     if name is not None and frames:
         title = case.settings.output.title or f"{case.model}: {simulation.discretisation.name}"
         summary_figure(folder / results.FIGURE, case.model.manifold, frames, (name, *curves[name]), title)
 
 
-def _run(case: Case, simulation: Simulation, folder: Path) -> Outcome:
-    """Run, and tell the story of the run in info.json however it ends."""
-    comm, discretisation = simulation.discretisation.comm, simulation.discretisation
-    info = {
+def _complete(case: Case, simulation: Simulation, folder: Path) -> None:
+    """Add what is missing where a run reached its stop and was killed before it had told so. Collective."""
+    comm = simulation.discretisation.comm
+    if not on_root(comm, lambda: results.is_completed(folder)):
+        write_history(folder / results.HISTORY, _histories(simulation), comm)
+        results.write_text(comm, folder / results.CASE, case.text)
+        told = f"Reached t = {simulation.t:g} in {simulation.steps} steps."
+        ended = {"outcome": told, "completed": True, "t": simulation.t, "steps": simulation.steps}
+        results.write_info(comm, folder, {**_info(case, simulation), **ended})
+
+    def draw_if_missing() -> None:
+        if not (folder / results.FIGURE).exists():
+            _draw(case, simulation, folder)
+
+    if case.settings.output.figure:
+        on_root(comm, draw_if_missing)
+
+
+def _info(case: Case, simulation: Simulation) -> dict[str, Any]:
+    """What is known of a run when it begins."""
+    discretisation = simulation.discretisation
+    return {
         "case": str(case.path),
         "case_digest": case.digest,
         "model": str(case.model),
@@ -120,10 +127,15 @@ def _run(case: Case, simulation: Simulation, folder: Path) -> Outcome:
         "mesh": discretisation.mesh_description,
         "mesh_digest": discretisation.mesh_digest,
         "unknowns": discretisation.unknowns,
-        "ranks": comm.size,
+        "ranks": discretisation.comm.size,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": results.versions(),
     }
+
+
+def _run(case: Case, simulation: Simulation, folder: Path) -> Outcome:
+    """Run, and tell the story of the run in info.json however it ends."""
+    comm, info = simulation.discretisation.comm, _info(case, simulation)
     results.write_text(comm, folder / results.CASE, case.text)
     results.write_info(comm, folder, {**info, "outcome": "not finished"})
     try:

@@ -6,11 +6,17 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from pde_solver.case.complaints import CHOICES, complaints_of
-from pde_solver.case.discretisation_tables import DiscretisationTable, IndependentTokens, PlacedTokens
-from pde_solver.case.law_tables import LawTable
+from pde_solver.case.discretisation_tables import (
+    DiscontinuousGalerkin,
+    DiscretisationTable,
+    FiniteVolume,
+    IndependentTokens,
+    PlacedTokens,
+)
+from pde_solver.case.law_tables import LawTable, Mixture, PointCloud
 from pde_solver.case.mesh_tables import MeshTable
 from pde_solver.case.model_tables import Model
-from pde_solver.case.run_tables import Output, StrongStability, TimeTable
+from pde_solver.case.run_tables import Output, TimeTable
 from pde_solver.errors import did_you_mean
 from pde_solver.observing import QUANTITIES
 
@@ -117,7 +123,7 @@ def _conflicts(parts: dict[str, Any], has_mesh: bool) -> list[str]:
     """What does not fit between tables, of those that are valid in themselves."""
     found = []
     model, mesh, discretisation = (parts.get(name) for name in ("model", "mesh", "discretisation"))
-    initial, time, output = (parts.get(name) for name in ("initial", "time", "output"))
+    initial, output = parts.get("initial"), parts.get("output")
     tokens = isinstance(discretisation, IndependentTokens | PlacedTokens)
     if tokens and has_mesh:
         found.append(
@@ -128,17 +134,20 @@ def _conflicts(parts: dict[str, Any], has_mesh: bool) -> list[str]:
         found.append(f'mesh: missing; discretisation.kind = "{discretisation.kind}" needs a table [mesh]')
     if model is not None and mesh is not None and mesh.kind not in model.meshes():
         found.append(
-            f'mesh.kind: found "{mesh.kind}", which is no mesh of the model\'s {model.place()}; '
+            f'mesh.kind: found "{mesh.kind}", which is no mesh of {model.place()}; '
             f"allowed: {', '.join(model.meshes()) or 'none, use particles there'}"
         )
     if model is not None and isinstance(discretisation, PlacedTokens):
         found += _box_conflicts(model, discretisation)
     if initial is not None and initial.weight is not None:
         found.append("initial.weight: applies to the components of a mixture only; leave it out")
-    if tokens and isinstance(time, StrongStability) and time.step is None:
-        found.append(
-            f'time.step: missing; particles have no CFL limit, so scheme = "{time.scheme}" needs a step (or use "rk-5")'
-        )
+    if isinstance(initial, Mixture) and isinstance(discretisation, FiniteVolume | DiscontinuousGalerkin | PlacedTokens):
+        found += [
+            f'initial.components[{k}].law: "point-cloud" has no density, so a mixture with it needs tokens drawn '
+            'independently; take discretisation.placement = "independent" of "particles", or other laws'
+            for k, component in enumerate(initial.components)
+            if isinstance(component, PointCloud)
+        ]
     found += [f"petsc.{name}: write it without the dash" for name in parts.get("petsc", ()) if name.startswith("-")]
     if output is not None:
         found += [

@@ -1,11 +1,18 @@
 """What a picture shows of one depth: points and values, gathered on rank 0."""
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import h5py
 import numpy as np
 
+from pde_solver.errors import InputError
 from pde_solver.observing.snapshot import Snapshot
 from pde_solver.parallel import gather_rows
+
+#: VTK's number of the cell type that stands for a token.
+VERTEX = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,3 +48,51 @@ def collect_frame(snapshot: Snapshot) -> Frame | None:
         return None
     is_tokens = not discretisation.has_density
     return Frame(snapshot.t, all_points.reshape(-1, 3), all_values.reshape(-1), is_tokens)
+
+
+def read_frames(path: str | os.PathLike[str], label_weights: Sequence[float], count: int = 4) -> list[Frame]:
+    """Nearly equally spaced depths of a file of fields, the first and the last included. One process only.
+
+    Args:
+        path: a file that `FieldWriter` wrote.
+        label_weights: π_z, (labels,), by which the labels' densities are mixed.
+        count: how many depths; fewer if the file has fewer.
+
+    Raises:
+        InputError: there is no such file, or it holds no fields of a run with so many labels.
+    """
+    try:
+        with h5py.File(path, "r") as file:
+            root = file["VTKHDF"]
+            depths = root["Steps/Values"][: root["Steps"].attrs["NSteps"]]
+            return [_read_frame(root, place, label_weights) for place in _spread(depths, count)]
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file, so nothing can be drawn from it.") from None
+    except Exception as error:  # h5py raises nearly anything over a damaged file
+        raise InputError(f"{path}: damaged or not a VTKHDF file of a run, so nothing can be drawn from it.") from error
+
+
+def _spread(depths: np.ndarray, count: int) -> list[int]:
+    """Places of the depths that are nearest to equally spaced ones, each once."""
+    if not len(depths):
+        return []
+    wanted = np.linspace(depths[0], depths[-1], count)
+    return sorted({int(np.argmin(np.abs(depths - t))) for t in wanted})
+
+
+def _read_frame(root: h5py.Group, place: int, label_weights: Sequence[float]) -> Frame:
+    is_tokens = root["Types"][0] == VERTEX
+    kind = "PointData" if "PointData" in root else "CellData"
+    word = "weight" if is_tokens else "density"
+    names = [word] if len(label_weights) == 1 else [f"{word}_{label}" for label in range(len(label_weights))]
+    cells, nodes = int(root["NumberOfCells"][0]), int(root["NumberOfPoints"][0])
+    rows = nodes if kind == "PointData" else cells
+    start = int(root["Steps/PointOffsets"][place])
+    points = root["Points"][start : start + nodes]
+    if kind == "CellData":
+        points = points.reshape(cells, -1, 3).mean(axis=1)
+    values = np.zeros(rows)
+    for name, weight in zip(names, label_weights, strict=True):
+        begin = int(root[f"Steps/{kind}Offsets/{name}"][place])
+        values += weight * root[kind][name][begin : begin + rows]
+    return Frame(float(root["Steps/Values"][place]), points, values, bool(is_tokens))

@@ -84,7 +84,7 @@ def test_a_good_case_has_no_complaints():
         (
             'manifold = "sphere"\ndimension = 3',
             'manifold = "circle"\ndimension = 2',
-            'mesh.kind: found "icosphere", which is no mesh of the model\'s circle; allowed: circle, file',
+            'mesh.kind: found "icosphere", which is no mesh of the circle; allowed: circle, file',
         ),
         ("[mesh]", "[mesch]", "mesch: unknown; did you mean mesh?"),
         ('kind = "icosphere"', 'kind = "icosfere"', 'mesh.kind: found "icosfere"; did you mean icosphere?'),
@@ -125,6 +125,11 @@ def test_a_good_case_has_no_complaints():
             'law = "von-mises-fisher"',
             'law = "von-misses"',
             'initial.law: found "von-misses"; did you mean von-mises-fisher?',
+        ),
+        (
+            'law = "von-mises-fisher"\nmean = [0.0, 0.0, 1.0]',
+            'law = "mixture"\ncomponents = [{law = "uniform"}, {law = "point-cloud", path = "tokens.npy"}]',
+            'initial.components[1].law: "point-cloud" has no density, so a mixture with it needs tokens drawn',
         ),
         ("stop = 1.0", "stop = -1", "time.stop: found -1, must be greater than start = 0"),
         ("stop = 1.0", "", "time.stop: missing, must be a finite number"),
@@ -203,3 +208,9 @@ def test_missing_file_and_directory(tmp_path):
         load_case(tmp_path / "nothing.toml")
     with pytest.raises(InputError, match=r"is a directory; give the case file in it\.$"):
         load_case(tmp_path)
+
+
+def test_particles_may_step_without_error_control():
+    # their step is bounded by how fast the velocity changes
+    tokens = GOOD.replace('[mesh]\nkind = "icosphere"\nlevel = 1\n', "").replace("finite-volume", "particles")
+    assert complaints(tokens.replace("stop = 1.0", 'stop = 1.0\nscheme = "ssp-3"')) == []

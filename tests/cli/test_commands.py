@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 from conftest import launch
 
@@ -84,6 +85,44 @@ def test_compare_takes_replicas_of_the_reference(pde_solver, results, tmp_path):
     assert refused.returncode == 2
     assert len(refused.stderr.splitlines()) == 1
     assert "a replica differs in the seed alone" in refused.stderr
+
+
+def test_two_ranks_compare_results_that_began_with_a_point_cloud(pde_solver, results, tmp_path):
+    angles = np.linspace(0.0, 2.0, 50_000)  # more than MPI sends without the other side waiting for it
+    np.save(tmp_path / "tokens.npy", np.column_stack([np.cos(angles), np.sin(angles)]))
+    cloud = f"{{law='point-cloud',path='{tmp_path / 'tokens.npy'}'}}"
+    plain = ["mesh=", "discretisation={kind='particles',count=40}", "time.stop=0.1", "--quiet"]
+    laws = {"cloud": cloud, "mixture": f"{{law='mixture',components=[{cloud},{{law='uniform'}}]}}"}
+    for name, law in laws.items():
+        done = pde_solver("run", results / "case.toml", *plain, f"initial={law}", "--output", tmp_path / name)
+        assert done.returncode == 0, done.stderr
+    # one rank reads the results; it must not wait for the other to read the points
+    shown = pde_solver("compare", tmp_path / "cloud", tmp_path / "mixture", ranks=2, timeout=40)
+    assert shown.returncode == 0, shown.stderr
+    assert "order_parameter at t = 0.1" in shown.stdout
+
+
+def test_check_refuses_the_step_that_run_refuses(results, pde_solver, tmp_path):
+    refused = [
+        pde_solver("check", results / "case.toml", "time.step=10"),
+        pde_solver("run", results / "case.toml", "time.step=10", "--output", tmp_path / "out", ranks=2),
+    ]
+    for done in refused:
+        assert done.returncode == 2
+        assert re.fullmatch(r"time: step = 10 exceeds the stability limit .*\n", done.stderr)
+    assert refused[0].stderr == refused[1].stderr
+    assert not (tmp_path / "out").exists()  # so that the next try is not refused
+
+
+def test_check_of_a_huge_case_answers_at_once(results, pde_solver):
+    sphere = ["model.manifold=sphere", "model.dimension=3", "initial.mean=[0, 0, 1]"]
+    mesh = "mesh={kind='icosphere',level=12}"
+    began = time.monotonic()
+    refused = pde_solver("check", results / "case.toml", *sphere, mesh, timeout=20)
+    assert time.monotonic() - began < 15
+    assert refused.returncode == 2, refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+    assert refused.stdout == ""
 
 
 def test_doctor_is_content_here(pde_solver):

@@ -3,7 +3,7 @@ import tomllib
 
 import numpy as np
 
-from pde_solver.output import read_history, read_laws
+from pde_solver.output import read_frames, read_history, read_laws
 
 
 def test_one_and_two_ranks_have_the_same_history(results):
@@ -75,6 +75,28 @@ def test_a_resumed_run_is_the_uninterrupted_one(results, pde_solver, tmp_path):
     again = pde_solver("run", case, "--resume", "--output", folder)
     assert again.returncode == 0
     assert again.stdout == "Nothing to do: the run is complete.\n"
+
+
+def test_a_run_that_was_killed_while_it_drew_is_completed(results, pde_solver, tmp_path):
+    case, folder = results / "case.toml", tmp_path / "out"
+    arguments = (case, "output.figure=true", "--output", folder)
+    assert pde_solver("run", *arguments, "time.stop=0.25").returncode == 0
+    first = (folder / "summary.png").read_bytes()
+    assert pde_solver("run", *arguments, "--resume", "--quiet").stdout == ""
+    assert (folder / "summary.png").read_bytes() != first
+    # the depths before the resumption are in the picture, for it is drawn from this file
+    assert [frame.t for frame in read_frames(folder / "fields.vtkhdf", (1.0,))] == [0, 0.25, 0.5]
+    drawn = (folder / "summary.png").read_bytes()
+    info = json.loads((folder / "info.json").read_text())
+    (folder / "summary.png").unlink()
+    (folder / "info.json").write_text(json.dumps({"outcome": "not finished"}))
+    again = pde_solver("run", *arguments, "--resume", ranks=2)
+    assert (again.returncode, again.stdout) == (0, "Nothing to do: the run is complete.\n")
+    assert (folder / "summary.png").read_bytes() == drawn
+    completed = json.loads((folder / "info.json").read_text())
+    assert completed["completed"]
+    assert completed["outcome"].startswith("Reached t = 0.5 in ")
+    assert completed["case_digest"] == info["case_digest"]
 
 
 def test_errors_come_once_and_without_a_traceback(results, pde_solver):

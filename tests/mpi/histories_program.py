@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from mpi4py import MPI
-from small_runs import CHECKPOINT, FEW, RUNS, all_rows, simulation
+from small_runs import CHECKPOINT, FEW, RESUMED, RUNS, all_rows, simulation
 
 import pde_solver as ps
 from pde_solver.discretisations.cells import deposit
@@ -64,12 +64,15 @@ for name in names:
     run = simulation(name)
     if not run.discretisation.has_density:
         answer["tokens"][name] = digest(all_rows(run.discretisation, run.state))
-    run.write_checkpoints(folder / name, at=[CHECKPOINT])
+    if name in RESUMED:
+        run.write_checkpoints(folder / name, at=[CHECKPOINT])
     outcome = run.run()
     assert outcome.completed
     assert outcome.mass_error < 1e-12
     final = all_rows(run.discretisation, run.state)
-    if final is not None:
+    nodes, values = run.discretisation.cell_nodes(run.state), run.discretisation.nodal_density(run.state)
+    assert len(nodes.points) == len(nodes.index) == values.shape[1]
+    if final is not None and name in RESUMED:
         np.save(folder / name / "final.npy", final)
     answer["histories"][name] = {quantity: record.values.tolist() for quantity, record in run.records.items()} | {
         "steps": outcome.steps,

@@ -26,6 +26,10 @@ def in_plane():
     return ps.Model(PLANE, WINDY)
 
 
+def on_line():
+    return ps.Model(LINE, ps.Attention(1.0) + ps.Linear([[-0.5]], [0.3]))
+
+
 def rectangle(cell):
     return ps.rectangle((-1, -1), (1, 1), (6, 5), cell=cell)
 
@@ -62,8 +66,24 @@ RUNS = {
         ON_CIRCLE,
     ),
 }
+#: More ranks than cells or tokens: some have none.
+ON_LINE = ps.Gaussian([0.2], 0.3)
+RUNS |= {
+    "two cells, FV1": lambda: (finite_volume(on_line(), ps.interval(-2, 2, 2), 1), ON_LINE),
+    "two cells, FV2": lambda: (finite_volume(on_line(), ps.interval(-2, 2, 2)), ON_LINE),
+    "two cells, FV2, cloud": lambda: (finite_volume(on_line(), ps.interval(-2, 2, 2)), ps.PointCloud([[-1.5], [0.4]])),
+    "two cells, DG1": lambda: (discontinuous_galerkin(on_line(), ps.interval(-2, 2, 2), 1), ON_LINE),
+    "two cells, DG2, cloud": lambda: (
+        discontinuous_galerkin(on_line(), ps.interval(-2, 2, 2)),
+        ps.PointCloud([[-1.5], [0.4]]),
+    ),
+    "one cell, FV2": lambda: (finite_volume(on_line(), ps.interval(-2, 2, 1)), ON_LINE),
+    "two tokens": lambda: (ps.Particles(on_circle(), count=2, seed=3), ps.Uniform()),
+}
 #: A few of them, where every one would take too long.
 FEW = ["FV2 circle, two labels", "DG2 circle, two labels", "independent tokens on the sphere"]
+#: Those that are resumed on other numbers of ranks.
+RESUMED = [*FEW, "DG2 icosphere", "FV2 triangles", "weighted tokens on the circle", "two cells, FV2", "two tokens"]
 
 STOP, CHECKPOINT = 0.3, 0.15
 
