@@ -115,7 +115,7 @@ def test_layers_end_steps_exactly():
         after, angle = simulation.snapshot.measure.points, 0.35 - 2 * 0.65
         turned = before @ np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
         # a step across the jump would be wrong by its length, some 0.05
-        assert np.abs(after - turned).max() < 1e-4 if scheme.order == 4 else 1e-8
+        assert np.abs(after - turned).max() < (1e-4 if scheme.order == 4 else 1e-8)
 
 
 def test_wrong_runs_are_sentences(tmp_path):

@@ -3,17 +3,13 @@
 import contextlib
 import json
 import os
-import platform
 import shutil
 import socket
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import dolfinx
 from mpi4py import MPI
-from petsc4py import PETSc
 
 from pde_solver.errors import InputError
 from pde_solver.output.atomic import write_atomically
@@ -124,18 +120,6 @@ def clear(comm: MPI.Comm, folder: Path) -> None:
             raise InputError(f"{error.filename}: cannot be replaced ({error.strerror}).") from None
 
     on_root(comm, remove)
-
-
-def versions() -> dict[str, str]:
-    """What computed the results: the package and everything under it that can change a digit."""
-    return {
-        "pde_solver": version("pde-solver"),
-        "python": platform.python_version(),
-        "dolfinx": dolfinx.__version__,
-        "petsc": ".".join(map(str, PETSc.Sys.getVersion())),
-        "mpi": " ".join(MPI.Get_library_version().split("\n")[0].replace("Version:", "").split()),
-        **{name: version(name) for name in ("mpi4py", "numpy", "scipy", "numba", "h5py")},
-    }
 
 
 def is_completed(folder: Path) -> bool:

@@ -13,6 +13,7 @@ from pde_solver.case.case import Case, load_case
 from pde_solver.errors import RunStopped
 from pde_solver.observing import QUANTITIES
 from pde_solver.output import format_table, read_frames, write_history
+from pde_solver.output.versions import versions
 from pde_solver.parallel import on_root
 from pde_solver.simulation import Outcome, Simulation
 
@@ -129,7 +130,7 @@ def _info(case: Case, simulation: Simulation) -> dict[str, Any]:
         "unknowns": discretisation.unknowns,
         "ranks": discretisation.comm.size,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": results.versions(),
+        "versions": versions(),
     }
 
 

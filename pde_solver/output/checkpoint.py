@@ -21,6 +21,7 @@ from pde_solver.errors import InputError
 from pde_solver.observing.snapshot import Snapshot
 from pde_solver.output.atomic import cause, write_atomically
 from pde_solver.output.tables import History
+from pde_solver.output.versions import sign
 from pde_solver.parallel import broadcast_array, gather_rows, on_root
 
 VERSION = 1
@@ -96,6 +97,7 @@ def save_checkpoint(
     def write(temporary: Path) -> None:
         image = io.BytesIO()
         with h5py.File(image, "w", libver="latest", userblock_size=_HEAD_SIZE) as hdf5:
+            sign(hdf5)
             hdf5.attrs.update(
                 {
                     "t": float(snapshot.t),

@@ -10,6 +10,7 @@ from mpi4py import MPI
 from pde_solver.errors import InputError
 from pde_solver.observing.snapshot import Snapshot
 from pde_solver.output.growing import STEPS_PER_CHUNK, begin, growing, growing_dataset, mend, put_rows
+from pde_solver.output.versions import sign
 from pde_solver.parallel import gather_rows, on_root
 
 _VERTEX = 1
@@ -56,6 +57,7 @@ class FieldWriter:
             def fill(file: h5py.File) -> None:
                 assert points is not None
                 file.attrs["mesh digest"] = discretisation.mesh_digest
+                sign(file)
                 _begin(file, points, step)
                 _append(file, step)
 

@@ -12,6 +12,7 @@ from pde_solver.measures import TokenMeasure
 from pde_solver.observing.snapshot import Snapshot
 from pde_solver.output.atomic import cause
 from pde_solver.output.growing import STEPS_PER_CHUNK, begin, growing, growing_dataset, mend, put_rows
+from pde_solver.output.versions import sign
 from pde_solver.parallel import allgather_rows, gather_rows, max_over_ranks, min_over_ranks, on_root
 
 FORMAT = "pde_solver laws"
@@ -46,6 +47,7 @@ class LawWriter:
 
             def fill(file: h5py.File) -> None:
                 file.attrs.update({"format": FORMAT, "depths": np.int64(0)})
+                sign(file)
                 growing_dataset(file, "t", np.empty(0), STEPS_PER_CHUNK)
                 growing_dataset(file, "end", np.empty(0, dtype=np.int64), STEPS_PER_CHUNK)
                 growing_dataset(file, "points", points[:0], len(points))

@@ -20,6 +20,7 @@ def test_by_hand():
     """f = −1 at 0 and 3 at 1 has mean 1; θ = 1 / (1 − (−1)) = ½ makes it 0 and 2."""
     assert limited(-1, 3) == pytest.approx([0, 2], abs=1e-13)
     assert limited(-1, 3).min() >= 0
+    assert limited(-0.1, 3.9) == pytest.approx([0, 3.8], abs=1e-13)  # θ = 0.95: no more than is needed
     assert limited(-1, 1).tolist() == [0, 0]  # nothing is left but the mean 0
 
 
