@@ -46,7 +46,7 @@ REFUSED = {
         "1 edge(s) belong to more than two cells, the first to cells 0, 3 and 8",
     ),
     "radius two": (octahedron(2 * OCTAHEDRON), "they are 2 to 2 from the origin; centre and scale the mesh"),
-    "plane points": (octahedron(OCTAHEDRON[:, :2]), "points of a mesh of sphere S^2 have 3 coordinates, found 2"),
+    "plane points": (octahedron(OCTAHEDRON[:, :2]), "points of a mesh of the sphere S^2 have 3 coordinates, found 2"),
 }
 
 

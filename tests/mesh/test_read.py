@@ -177,7 +177,7 @@ def points_and(*blocks):
             "gmsh format 4.0 cannot be read; save the mesh as version 4.1 or 2.2.",
         ),
         (lambda d: FOLDER / "cubes.vtk", Sphere(3), "needs triangle or quadrilateral cells, found 12 hexahedron."),
-        (lambda d: FOLDER / "cubes.vtk", Sphere(4), "there are no meshes of sphere S^3"),
+        (lambda d: FOLDER / "cubes.vtk", Sphere(4), "there are no meshes of the sphere S^3"),
         (lambda d: FOLDER / "circle.vtk", Euclidean(1), "y varies from"),
         (lambda d: FOLDER / "rectangle.vtu", Sphere(3), "must lie on the unit sphere"),
     ],
