@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable
 
@@ -78,6 +79,7 @@ def _abort(message: str, status: int) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     if comm is not None:
+        time.sleep(0.3)  # an aborted process's last words are lost where the launcher has not yet read them
         comm.Abort(status)
     return status
 

@@ -35,7 +35,7 @@ def abort_when_a_rank_fails() -> None:
     """Let an exception that nobody catches on one of several ranks end the whole job, traceback first.
 
     Without it the other ranks wait for ever, under `python -m mpi4py` too: PETSc's collective clean-up comes before
-    mpi4py's abort. `sys.exit` is no exception of this kind: call it on all ranks or on none.
+    mpi4py's abort. `sys.exit` is no exception of this kind: outside `Simulation.run` call it on all ranks or on none.
     """
     previous = sys.excepthook
 

@@ -124,7 +124,7 @@ Scheme = SSP | EmbeddedRK
 _SET_ELSEWHERE = {
     "ts_type": "the time scheme",
     "ts_ssp_type": "the time scheme",
-    "ts_ssp_nstages": "the time scheme",
+    "ts_ssp_num_stages": "the time scheme",
     "ts_rk_type": "the time scheme",
     "ts_dt": "the scheme's step",
     "ts_time_step": "the scheme's step",

@@ -59,6 +59,8 @@ class Field:
     rate: float
 
 
+# the time loop says what an infinite velocity means, in one sentence
+@np.errstate(over="ignore", invalid="ignore")
 def term_velocity(term: Term, manifold: Manifold, points: np.ndarray, attended: TokenMeasure) -> Field:
     """P_x of the sum of a velocity's elementary terms at given points. Collective.
 
@@ -85,7 +87,7 @@ def term_velocity(term: Term, manifold: Manifold, points: np.ndarray, attended: 
             if isinstance(part.normaliser, Unnormalised):
                 with np.errstate(divide="ignore"):
                     exponents = np.log(sums.denominator) + sums.shift - part.normaliser.log_scale
-                strength *= np.exp(exponents.max(initial=-np.inf))
+                    strength *= np.exp(exponents.max(initial=-np.inf))
             rate += strength
         elif isinstance(part, Linear):
             total += part.drift(points)
