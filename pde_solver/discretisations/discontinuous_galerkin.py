@@ -174,6 +174,7 @@ class DiscontinuousGalerkin(MeshDiscretisation):
             limit_to_positive(density, self._checked_basis, self._mean)
         return densities
 
+    @np.errstate(divide="ignore", invalid="ignore")  # nothing moves, or a velocity is infinite
     def step_limit(self, t: float, state: np.ndarray) -> float:
         """min over cells of a_p h / max |X|, h the diameter of the inscribed ball.
 
@@ -186,8 +187,7 @@ class DiscontinuousGalerkin(MeshDiscretisation):
             self._velocity.x.scatter_forward()
             speed = np.linalg.norm(self._velocity.x.array.reshape(-1, velocity.shape[1]), axis=1)
             fastest = speed[self._velocity_dofs].max(axis=1)
-            with np.errstate(divide="ignore"):
-                least = min(least, np.min(_STABLE_STEP[self.degree] * self._diameter / fastest, initial=np.inf))
+            least = min(least, np.min(_STABLE_STEP[self.degree] * self._diameter / fastest, initial=np.inf))
         return float(min_over_ranks(self.comm, least))
 
     def velocity_points(self, state: np.ndarray) -> np.ndarray:

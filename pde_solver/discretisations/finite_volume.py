@@ -140,6 +140,7 @@ class FiniteVolume(MeshDiscretisation):
         """u = X · n · |facet| at the facets' midpoints, (labels, facets). Collective."""
         return np.einsum("zfd,fd->zf", self._field(t, self._limited(state)).values, self._normals)
 
+    @np.errstate(divide="ignore", invalid="ignore")  # nothing moves, or a velocity is infinite
     def step_limit(self, t: float, state: np.ndarray) -> float:
         """min over cells of |c| / Σ u⁺ (order 1) or |c| / (number of facets · max u⁺) (order 2).
 
@@ -155,8 +156,7 @@ class FiniteVolume(MeshDiscretisation):
                 leaving = np.zeros(self._owned)
                 np.maximum.at(leaving, self._cells, outflow)
                 leaving *= self._facet_count
-            with np.errstate(divide="ignore"):
-                least = min(least, np.min(self._volumes / leaving, initial=np.inf))
+            least = min(least, np.min(self._volumes / leaving, initial=np.inf))
         return float(min_over_ranks(self.comm, least))
 
     def velocity_points(self, state: np.ndarray) -> np.ndarray:
