@@ -1,5 +1,6 @@
 """Time stepping by PETSc TS: which scheme, how large a step."""
 
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -172,7 +173,10 @@ class Stepper:
         self._vector = PETSc.Vec().createMPI((discretisation.local_size, PETSc.DETERMINE), comm=discretisation.comm)
         self._ts = PETSc.TS().create(comm=discretisation.comm)
         self._ts.setOptionsPrefix(OPTIONS_PREFIX)
-        self._ts.setRHSFunction(self._evaluate, self._vector.duplicate())
+        # PETSc holds its callback where Python's garbage collector cannot see it: a strong reference to this stepper would
+        # keep mesh and communicators alive for ever, and MPI has only some 2,000 communicators
+        stepper = weakref.proxy(self)
+        self._ts.setRHSFunction(lambda *arguments: stepper._evaluate(*arguments), self._vector.duplicate())
         self._ts.setSolution(self._vector)
         self._ts.setExactFinalTime(PETSc.TS.ExactFinalTime.MATCHSTEP)
         self._ts.setMaxSteps(np.iinfo(np.int32).max)

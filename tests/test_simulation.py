@@ -1,7 +1,9 @@
 """The time loop: when it observes, how it resumes, and what ends a run."""
 
+import gc
 import math
 import re
+import weakref
 
 import numpy as np
 import pytest
@@ -479,3 +481,15 @@ def test_walls_hold_back_what_presses_against_them():
     assert outcome.wall_mass == pytest.approx(0.025 * flux.values[:-1].sum(), rel=1e-12)
     assert "mass that pressed against walls" in str(outcome)
     assert outcome.mass_error < 1e-13
+
+
+@pytest.mark.parametrize("kind", [ps.FiniteVolume, ps.DiscontinuousGalerkin])
+def test_a_simulation_that_is_dropped_gives_everything_back(kind):
+    """PETSc must not keep it: each mesh holds several communicators, and MPI has only about two thousand."""
+    discretisation = kind(ps.Model(ps.Sphere(2), ps.Attention(1.0)), ps.circle(12))
+    simulation = ps.Simulation(discretisation, ps.VonMisesFisher((1.0, 0.0), 1.0), 0.1)
+    simulation.run()
+    left = weakref.ref(discretisation)
+    del simulation, discretisation
+    gc.collect()
+    assert left() is None
