@@ -6,7 +6,7 @@ import numpy as np
 from pde_solver.manifolds import Manifold, Sphere
 from pde_solver.mesh.distribute import reference_nodes
 from pde_solver.mesh.mesh import RawMesh
-from pde_solver.mesh.polyhedral import determinants
+from pde_solver.mesh.polyhedral import combination, determinants
 
 
 def orientation(raw: RawMesh, manifold: Manifold) -> np.ndarray:
@@ -27,10 +27,11 @@ def orientation(raw: RawMesh, manifold: Manifold) -> np.ndarray:
     )
     values, *gradients = np.asarray(element.tabulate(1, where))[..., 0]
     signed = np.empty((len(raw.cells), len(where)))
+    corners = raw.points[raw.cells]
     for node in range(len(where)):
-        rows = [_combination(gradient[node], raw) for gradient in gradients]
+        rows = [combination(gradient[node], corners) for gradient in gradients]
         if isinstance(manifold, Sphere):
-            rows.insert(0, _combination(values[node], raw))
+            rows.insert(0, combination(values[node], corners))
         signed[:, node] = determinants(np.stack(rows, axis=1))
     return signed / _longest_edge(raw)[:, None] ** manifold.dimension
 
@@ -45,11 +46,6 @@ def mirrored(cell: str, degree: int) -> np.ndarray:
     nodes = reference_nodes(cell, degree)
     image = 1 - nodes if cell == "interval" else nodes[:, [1, 0, *range(2, nodes.shape[1])]]
     return np.linalg.norm(nodes[None] - image[:, None], axis=2).argmin(axis=1)
-
-
-def _combination(weights: np.ndarray, raw: RawMesh) -> np.ndarray:
-    """Σ_v weights_v x_v for each cell, (cells, D)."""
-    return sum(weight * raw.points[raw.cells[:, v]] for v, weight in enumerate(weights))
 
 
 def _longest_edge(raw: RawMesh) -> np.ndarray:

@@ -65,15 +65,15 @@ def _multilinear(corners: np.ndarray, cell: str) -> tuple[np.ndarray, np.ndarray
     volumes = np.zeros(len(corners))
     moments = np.zeros((len(corners), dimension))
     for q in range(len(quadrature)):
-        point = _combination(values[q], corners)
-        jacobian = [_combination(gradient[q], corners) for gradient in gradients]
+        point = combination(values[q], corners)
+        jacobian = [combination(gradient[q], corners) for gradient in gradients]
         weight = determinants(np.stack(jacobian, axis=1)) / len(quadrature)
         volumes += weight
         moments += weight[:, None] * point
     return moments / volumes[:, None], np.abs(volumes)
 
 
-def _combination(weights: np.ndarray, corners: np.ndarray) -> np.ndarray:
+def combination(weights: np.ndarray, corners: np.ndarray) -> np.ndarray:
     """Σ_v weights_v x_v, (n, D)."""
     result = weights[0] * corners[:, 0]
     for v in range(1, len(weights)):

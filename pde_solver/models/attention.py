@@ -58,6 +58,14 @@ class Attention(Term):
         """Whether Q = K = V = I with a positive weight: then attention climbs the interaction energy."""
         return self.query is None and self.key is None and self.value is None and self.weight > 0
 
+    @property
+    def value_multiple(self) -> float | None:
+        """The number v with V = v I, if there is one."""
+        if self.value is None:
+            return 1.0
+        v = float(self.value[0, 0])
+        return v if np.array_equal(self.value, v * np.eye(len(self.value))) else None
+
     def queries(self, points: np.ndarray) -> np.ndarray:
         """β Q x for points (n, d): (n, k)."""
         return self.beta * (points if self.query is None else points @ self.query.T)

@@ -99,7 +99,8 @@ class GaussianClosure:
         ]
         if self.diffusion or drifts or len(heads) != 1 or self.model.velocity.breakpoints:
             return None
-        v = _multiple_of_identity(heads[0])
+        multiple = heads[0].value_multiple
+        v = None if multiple is None else heads[0].weight * multiple
         if v is None or isinstance(heads[0].normaliser, L2):
             return None
         root = np.linalg.cholesky(np.array(self.initial.covariance))
@@ -193,11 +194,3 @@ def _form(head: Attention, dimension: int) -> np.ndarray:
     query = np.eye(dimension) if head.query is None else head.query
     key = np.eye(dimension) if head.key is None else head.key
     return head.beta * query.T @ key
-
-
-def _multiple_of_identity(head: Attention) -> float | None:
-    """The number v with (weight) V = v I, if there is one."""
-    if head.value is None:
-        return head.weight
-    v = head.value[0, 0]
-    return float(head.weight * v) if np.array_equal(head.value, v * np.eye(len(head.value))) else None

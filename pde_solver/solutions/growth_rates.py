@@ -72,7 +72,7 @@ def critical_noise(sphere: Manifold, attention: Attention) -> float:
 
 def _attention_part(sphere: Sphere, attention: Attention, degree: int) -> float:
     """a v c_l / (β c_0), or a v c_l e^{−c} / β."""
-    strength = attention.weight * _multiple_of_identity(attention, sphere.ambient_dimension)
+    strength = attention.weight * _multiple_of_identity(attention)
     beta = attention.beta
     # c_l / β at β → 0 comes from the power series, where one factor β is taken out by hand
     over_beta = _scaled(sphere, beta, degree)
@@ -91,12 +91,10 @@ def _scaled(sphere: Sphere, beta: float, degree: int) -> float:
     return float(gamma(nu + 1) * (2 / beta) ** nu * ive(degree + nu, beta))
 
 
-def _multiple_of_identity(attention: Attention, dimension: int) -> float:
+def _multiple_of_identity(attention: Attention) -> float:
+    """v with V = v I, where Q = K = I; nothing else has such rates."""
     if attention.query is not None or attention.key is not None:
         raise InputError(f"growth_rate: known for Q = K = I only, found {attention}.")
-    if attention.value is None:
-        return 1.0
-    v = float(attention.value[0, 0])
-    if not np.array_equal(attention.value, v * np.eye(dimension)):
+    if attention.value_multiple is None:
         raise InputError(f"growth_rate: known for V = v I only, found {attention}.")
-    return v
+    return attention.value_multiple
