@@ -20,7 +20,7 @@ from pde_solver.densities import (
 )
 from pde_solver.discretisations import DiscontinuousGalerkin, FiniteVolume, Particles
 from pde_solver.errors import InputError, RunStopped
-from pde_solver.kernel_sums import velocity
+from pde_solver.kernel_sums import Evaluation, velocity
 from pde_solver.labels import Labels
 from pde_solver.manifolds import Euclidean, Sphere
 from pde_solver.measures import TokenMeasure
@@ -60,6 +60,7 @@ __all__ = [
     "DiscontinuousGalerkin",
     "EmbeddedRK",
     "Euclidean",
+    "Evaluation",
     "Expression",
     "FiniteVolume",
     "Gaussian",

@@ -20,13 +20,11 @@ class TokenMeasure:
         points: (m, D) this rank's points.
         weights: (labels, m) their weights under each label's law.
         comm: the ranks over which the points are distributed.
-        everywhere: (M, D) the points of all ranks, if the caller knows them already.
     """
 
     points: np.ndarray
     weights: np.ndarray
     comm: MPI.Comm = field(default_factory=lambda: MPI.COMM_SELF)
-    everywhere: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if self.points.ndim != 2 or self.weights.ndim != 2 or self.weights.shape[1] != len(self.points):
@@ -45,10 +43,10 @@ class TokenMeasure:
 
     def mixed(self, mixing: np.ndarray) -> "TokenMeasure":
         """The laws ν_z = Σ_z' mixing_{zz'} μ_z' for a mixing matrix (labels', labels)."""
-        return TokenMeasure(self.points, np.atleast_2d(mixing) @ self.weights, self.comm, self.everywhere)
+        return TokenMeasure(self.points, np.atleast_2d(mixing) @ self.weights, self.comm)
 
     def gathered(self) -> "TokenMeasure":
         """The whole measure on every rank (communicator: this rank alone)."""
-        points = allgather_rows(self.comm, self.points) if self.everywhere is None else self.everywhere
+        points = allgather_rows(self.comm, self.points)
         weights = allgather_rows(self.comm, self.weights.T).T
         return TokenMeasure(points, np.ascontiguousarray(weights))

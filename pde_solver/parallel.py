@@ -36,7 +36,7 @@ def _reduce(comm: MPI.Comm, value, operation):
     if operation != MPI.SUM and array.dtype.kind == "f":
         result = _extreme(comm, array, operation)
     else:
-        result = np.empty_like(array)
+        result = np.empty(array.shape, dtype=array.dtype)  # contiguous, unlike what `empty_like` may give
         comm.Allreduce(np.ascontiguousarray(array), result, op=operation)
     return result if array.ndim else result[()]
 
@@ -161,3 +161,11 @@ def leave_together(comm: MPI.Comm, status: object, message: str = "", patience: 
             time.sleep(0.3)  # so that the launcher reads it before all is over
             comm.Abort(status if isinstance(status, int) and status else 1)
         time.sleep(0.01)
+
+
+def sum_over_lower_ranks(comm: MPI.Comm, value: int) -> int:
+    """The sum of a whole number over the ranks before this one (MPI's exclusive scan)."""
+    assert isinstance(comm, MPI.Intracomm)  # other communicators have no order
+    total = np.zeros(1, dtype=np.int64)
+    comm.Exscan(np.array([value], dtype=np.int64), total)
+    return int(total[0]) if comm.rank else 0

@@ -86,7 +86,7 @@ class Case:
         if mesh is not None:
             # only now is the size of a mesh from a file known, and what is there of it is paid for
             check_memory(self.comm, memory_of_unknowns(self.settings, mesh.cell_count, mesh.cell))
-        return self.settings.discretisation.build(self.model, mesh)
+        return self.settings.discretisation.build(self.model, mesh, self.settings.evaluation.build())
 
     def simulation(self, *, progress: bool = False) -> Simulation:
         """The simulation, ready to run; nothing is recorded or written yet.

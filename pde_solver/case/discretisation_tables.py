@@ -7,6 +7,7 @@ from pydantic import Field
 from pde_solver import discretisations
 from pde_solver.case.table import Count, NonNegativeCount, Table, Vector
 from pde_solver.densities import box_quadrature, sphere_quadrature
+from pde_solver.kernel_sums import Evaluation
 from pde_solver.manifolds import Manifold
 from pde_solver.mesh import Mesh
 from pde_solver.models import Model
@@ -25,10 +26,10 @@ class FiniteVolume(Table):
         """The time scheme that fits the order in space."""
         return f"ssp-{discretisations.FiniteVolume.time_order_on(manifold)}"
 
-    def build(self, model: Model, mesh: Mesh | None) -> discretisations.Discretisation:
+    def build(self, model: Model, mesh: Mesh | None, evaluation: Evaluation) -> discretisations.Discretisation:
         """The discretisation."""
         assert mesh is not None  # the settings were checked for one
-        return discretisations.FiniteVolume(model, mesh, order=self.order)
+        return discretisations.FiniteVolume(model, mesh, order=self.order, evaluation=evaluation)
 
 
 class DiscontinuousGalerkin(Table):
@@ -41,10 +42,10 @@ class DiscontinuousGalerkin(Table):
         """The time scheme that fits the order in space."""
         return f"ssp-{discretisations.DiscontinuousGalerkin.time_order_of(self.degree)}"
 
-    def build(self, model: Model, mesh: Mesh | None) -> discretisations.Discretisation:
+    def build(self, model: Model, mesh: Mesh | None, evaluation: Evaluation) -> discretisations.Discretisation:
         """The discretisation."""
         assert mesh is not None  # the settings were checked for one
-        return discretisations.DiscontinuousGalerkin(model, mesh, degree=self.degree)
+        return discretisations.DiscontinuousGalerkin(model, mesh, degree=self.degree, evaluation=evaluation)
 
 
 class IndependentTokens(Table):
@@ -59,9 +60,9 @@ class IndependentTokens(Table):
         """The time scheme that fits tokens."""
         return "rk-5"
 
-    def build(self, model: Model, mesh: Mesh | None) -> discretisations.Discretisation:
+    def build(self, model: Model, mesh: Mesh | None, evaluation: Evaluation) -> discretisations.Discretisation:
         """The discretisation; it needs no mesh."""
-        return discretisations.Particles(model, self.count, self.seed)
+        return discretisations.Particles(model, self.count, self.seed, evaluation=evaluation)
 
 
 class PlacedTokens(Table):
@@ -78,13 +79,13 @@ class PlacedTokens(Table):
         """The time scheme that fits tokens."""
         return "rk-5"
 
-    def build(self, model: Model, mesh: Mesh | None) -> discretisations.Discretisation:
+    def build(self, model: Model, mesh: Mesh | None, evaluation: Evaluation) -> discretisations.Discretisation:
         """The discretisation; it needs no mesh."""
         if self.lower is not None and self.upper is not None and self.cells is not None:
             quadrature = box_quadrature(self.lower, self.upper, self.cells, self.quadrature_order)
         else:
             quadrature = sphere_quadrature(model.manifold, self.quadrature_order)
-        return discretisations.Particles(model, quadrature=quadrature)
+        return discretisations.Particles(model, quadrature=quadrature, evaluation=evaluation)
 
 
 DiscretisationTable = Annotated[

@@ -9,7 +9,6 @@ import numpy as np
 from pde_solver.case.case import Case
 from pde_solver.case.memory import expected_memory, megabytes
 from pde_solver.discretisations import Discretisation
-from pde_solver.models import Attention
 from pde_solver.parallel import max_over_ranks, sum_over_ranks
 from pde_solver.simulation import Simulation
 
@@ -18,7 +17,7 @@ MEASURED_FOR = 0.1
 
 
 def estimate(case: Case) -> str:
-    """Cells, unknowns, step limit, pairs, seconds and memory, one line each. Collective.
+    """Cells, unknowns, methods of summation, step limit, seconds and memory, one line each. Collective.
 
     Raises:
         InputError: as `Case.simulation`.
@@ -27,14 +26,14 @@ def estimate(case: Case) -> str:
     discretisation = simulation.discretisation
     time_table, scheme = case.settings.time, case.scheme
     per_stage = seconds_per_rate(simulation)
-    pairs = pairs_per_velocity(simulation)
     limit = discretisation.step_limit(time_table.start, simulation.state)
     step = largest = simulation.largest_step()
     lines = [
         ("mesh", discretisation.mesh_description),
         ("method", f"{discretisation.name}: {discretisation.cell_count:,} {_cells(discretisation)}, "
                    f"{discretisation.unknowns:,} unknowns on {_ranks(discretisation)}"),
-        ("pairs", f"{pairs:.2g} a velocity evaluation, which takes {_seconds(per_stage)} ({_rate(pairs / per_stage)})"),
+        *_velocity(simulation),
+        ("stage", f"{_seconds(per_stage)} on {_ranks(discretisation)}, measured"),
     ]  # fmt: skip
     if math.isfinite(step):
         # a step also ends at every depth of output
@@ -56,7 +55,7 @@ def estimate(case: Case) -> str:
     lines.append(
         ("memory", f"{resident} MB over all ranks now; by their number the unknowns and their mesh take {expected}")
     )
-    return "\n".join(f"{name:8}{text}" for name, text in lines)
+    return "\n".join(f"{name:10}{text}" for name, text in lines)
 
 
 def seconds_per_rate(simulation: Simulation) -> float:
@@ -75,13 +74,23 @@ def seconds_per_rate(simulation: Simulation) -> float:
     return spent / count
 
 
-def pairs_per_velocity(simulation: Simulation) -> float:
-    """Pairs of a target and a source that one evaluation of the velocity sums over, for all heads. Collective."""
+def _velocity(simulation: Simulation) -> list[tuple[str, str]]:
+    """Which methods sum the heads, and why. Collective."""
     discretisation = simulation.discretisation
-    heads = sum(isinstance(term, Attention) for term in discretisation.model.velocity.at(simulation.start).summands())
-    sources = len(discretisation.measure(simulation.state).points)
-    targets = len(discretisation.velocity_points(simulation.state))
-    return float(heads * sum_over_ranks(discretisation.comm, targets) * sum_over_ranks(discretisation.comm, sources))
+    evaluation = discretisation.evaluation
+    lines = []
+    for chosen, direct in discretisation.velocity_methods(simulation.state):
+        text = f"{chosen.name}: about {_seconds(chosen.seconds)} on one core"
+        if evaluation.method != "automatic":
+            text += ", as asked for"
+        elif chosen is direct or chosen.family == direct.family:
+            text += f"; nothing quicker promises {evaluation.tolerance:.0e}"
+        else:
+            text += f", the direct sum {_seconds(direct.seconds)}; promises {chosen.error:.0e}"
+        if discretisation.comm.size > 1:
+            text += f"; each rank sends {_size(chosen.communication)}"
+        lines.append(("velocity", text))
+    return lines or [("velocity", "no attention")]
 
 
 def _cells(discretisation: Discretisation) -> str:
@@ -103,8 +112,8 @@ def _expected(case: Case, discretisation: Discretisation) -> str:
     return megabytes(expected_memory(case.settings, size))
 
 
-def _rate(pairs: float) -> str:
-    return f"{pairs / 1e9:.2g} Gpairs/s" if pairs > 0 else "no attention"
+def _size(count: float) -> str:
+    return f"{count / 1e3:.2g} kB" if count < 1e6 else megabytes(count)
 
 
 def _seconds(seconds: float) -> str:

@@ -1,10 +1,10 @@
-"""The tables [time] and [output]: how far, by which scheme, and what is kept."""
+"""The tables [time], [evaluation] and [output]: how far, by which scheme, how accurately, and what is kept."""
 
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from pde_solver import stepping
+from pde_solver import kernel_sums, stepping
 from pde_solver.case.table import Count, FilePath, Fraction, Number, Positive, Table
 
 Tolerance = Annotated[float, Field(gt=0, lt=1, description="a number in (0, 1)")]
@@ -48,6 +48,17 @@ class ErrorControl(Time):
 
 
 TimeTable = Annotated[StrongStability | ErrorControl, Field(discriminator="scheme")]
+
+
+class Evaluation(Table):
+    """[evaluation]: how the nonlocal velocity is evaluated."""
+
+    tolerance: Annotated[float, Field(gt=0, le=0.1, description="a number in (0, 0.1]")] = 1e-6
+    method: Literal["automatic", "dense", "circle", "sphere", "tensor", "rotated"] = "automatic"
+
+    def build(self) -> kernel_sums.Evaluation:
+        """Tolerance and method."""
+        return kernel_sums.Evaluation(self.tolerance, self.method)
 
 
 class Output(Table):

@@ -16,7 +16,7 @@ from pde_solver.case.discretisation_tables import (
 from pde_solver.case.law_tables import LawTable, Mixture, PointCloud
 from pde_solver.case.mesh_tables import MeshTable
 from pde_solver.case.model_tables import Model
-from pde_solver.case.run_tables import Output, TimeTable
+from pde_solver.case.run_tables import Evaluation, Output, TimeTable
 from pde_solver.errors import did_you_mean
 from pde_solver.observing import QUANTITIES
 
@@ -28,6 +28,7 @@ TABLES: dict[str, Any] = {
     "discretisation": DiscretisationTable,
     "initial": LawTable,
     "time": TimeTable,
+    "evaluation": Evaluation,
     "output": Output,
     "petsc": PetscTable,
 }
@@ -42,6 +43,7 @@ class Settings:
         discretisation: [discretisation].
         initial: [initial].
         time: [time].
+        evaluation: [evaluation].
         output: [output].
         petsc: [petsc], options by name.
         mesh: [mesh]; None for tokens drawn independently.
@@ -51,6 +53,7 @@ class Settings:
     discretisation: DiscretisationTable
     initial: LawTable
     time: TimeTable
+    evaluation: Evaluation
     output: Output
     petsc: dict[str, str | bool | int | float]
     mesh: MeshTable | None = None
@@ -78,7 +81,7 @@ def _in_reading_order(value: Any) -> Any:
 def checked(tables: dict[str, Any]) -> tuple[Settings | None, list[str]]:
     """The settings in the dictionary of a case file, or None and all complaints, one sentence each."""
     complaints = [f"{name}: unknown; {did_you_mean(name, TABLES)}" for name in tables if name not in TABLES]
-    tables = {"output": {}, "petsc": {}} | _with_choices(tables)
+    tables = {"evaluation": {}, "output": {}, "petsc": {}} | _with_choices(tables)
     parts: dict[str, Any] = {}
     for name, annotation in TABLES.items():
         if name not in tables:

@@ -9,6 +9,7 @@ from mpi4py import MPI
 
 from pde_solver.densities import Law
 from pde_solver.errors import InputError
+from pde_solver.kernel_sums import Evaluation, Evaluator, Proposal
 from pde_solver.measures import TokenMeasure
 from pde_solver.models.model import Model
 from pde_solver.models.terms import Term
@@ -72,6 +73,34 @@ class Discretisation(ABC):
     mesh_digest: str
 
     _term: Term
+    _evaluate: Evaluator
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """How the velocity is evaluated."""
+        return self._evaluate.evaluation
+
+    @property
+    def velocity_error(self) -> float | None:
+        """The largest error of the velocity that a check has found, relative to the largest velocity; None before one.
+
+        None as well where all sums are direct, hence exact.
+        """
+        return self._evaluate.error
+
+    @property
+    def evaluation_progress(self) -> tuple[int, int]:
+        """How far the evaluation of the velocity has been refined, and how often it was used: for a run that is resumed."""
+        return self._evaluate.refinement, self._evaluate.evaluations
+
+    @evaluation_progress.setter
+    def evaluation_progress(self, progress: tuple[int, int]) -> None:
+        self._evaluate.refinement, self._evaluate.evaluations = progress
+
+    def velocity_methods(self, state: np.ndarray) -> list[tuple[Proposal, Proposal]]:
+        """For each group of heads, the method that sums it at this state, and the direct sum beside it. Collective."""
+        points = self.velocity_points(state)
+        return self._evaluate.choices(self._term, self.measure(state), self.model.labels.mixing, points)
 
     def enter(self, t: float) -> None:
         """Let the velocity in force around depth t act until the next call."""
@@ -181,3 +210,14 @@ class Discretisation(ABC):
         if len(laws) != self.model.labels.count:
             raise InputError(f"initial: {self.model.labels.count} labels need as many laws, found {len(laws)}.")
         return laws
+
+
+def evaluator(where: str, model: Model, comm: MPI.Comm, evaluation: Evaluation | None) -> Evaluator:
+    """What evaluates a model's velocity.
+
+    Raises:
+        InputError: if `evaluation` is no Evaluation.
+    """
+    if evaluation is not None and not isinstance(evaluation, Evaluation):
+        raise InputError(f"{where}: evaluation must be an Evaluation(tolerance=..., method=...), found {evaluation!r}.")
+    return Evaluator(model.manifold, comm, evaluation or Evaluation())

@@ -3,17 +3,18 @@
 import basix
 import basix.ufl
 import numpy as np
-import ufl
 from dolfinx import fem, la
 
+from pde_solver.compiled import compiled
 from pde_solver.densities import Law, PointCloud
 from pde_solver.discretisations.base import CellNodes
 from pde_solver.discretisations.cells import coordinates, deposit, lattice, lattice_nodes, surface_element
-from pde_solver.discretisations.limiters import limit_to_positive
+from pde_solver.discretisations.limiters import ScalingLimiter
 from pde_solver.discretisations.on_mesh import MeshDiscretisation
+from pde_solver.discretisations.upwind_form import UpwindForm, facet_quadrature, on_sides
 from pde_solver.errors import InputError
-from pde_solver.manifolds import Euclidean
-from pde_solver.mesh import Mesh, facet_geometry
+from pde_solver.kernel_sums import Evaluation
+from pde_solver.mesh import FacetGeometry, Mesh, facet_geometry
 from pde_solver.models.model import Model
 from pde_solver.parallel import max_over_ranks, min_over_ranks, sum_over_ranks
 
@@ -39,6 +40,7 @@ class DiscontinuousGalerkin(MeshDiscretisation):
         model: what is solved.
         mesh: a mesh of the model's manifold; geometry of degree ≥ p keeps the order on curved manifolds.
         degree: p, 1 to 3.
+        evaluation: how the velocity is evaluated; by default `Evaluation()`.
 
     Raises:
         InputError: if the mesh is of another manifold, or the degree is not 1, 2 or 3.
@@ -46,16 +48,17 @@ class DiscontinuousGalerkin(MeshDiscretisation):
     Source: the limiter of Zhang and Shu, J. Comput. Phys. 229 (2010) 8918; the form on surfaces is derived for this project.
     """
 
-    def __init__(self, model: Model, mesh: Mesh, degree: int = 2) -> None:
-        super().__init__(model, mesh)
+    def __init__(self, model: Model, mesh: Mesh, degree: int = 2, evaluation: Evaluation | None = None) -> None:
+        super().__init__(model, mesh, evaluation)
         if not isinstance(degree, int) or isinstance(degree, bool) or degree not in (1, 2, 3):
             raise InputError(f"DiscontinuousGalerkin: degree must be 1, 2 or 3, found {degree!r}.")
         self.degree = degree
         self.order = degree + 1
         self.time_order = self.time_order_of(degree)
         self.name = f"discontinuous Galerkin, degree {degree}"
-        self._prepare_cells()
-        self._prepare_forms()
+        facets = facet_geometry(mesh)
+        inverse_mass = self._prepare_cells(facets)
+        self._prepare_form(facets, inverse_mass)
         self._shape = (model.labels.count, mesh.owned_cells, self._nodes)
         self.local_size = int(np.prod(self._shape))
         self.unknowns = model.labels.count * mesh.cell_count * self._nodes
@@ -67,11 +70,15 @@ class DiscontinuousGalerkin(MeshDiscretisation):
 
     @property
     def _form_degree(self) -> int:
-        """Degree of the form's quadrature in cells; on facets it is one more."""
-        return 2 * self.degree + _VELOCITY_DEGREE[self.degree] - 1
+        """2p, the degree of the form's quadrature in cells; on facets it is one more.
 
-    def _prepare_cells(self) -> None:
-        """Quadrature, mass matrices and means of the cells, and the points where the density must be ≥ 0."""
+        That is enough for order p + 1. With 2p + k − 1, exact for straight cells, errors on spheres and in the plane differ by
+        less than 1 % for p = 1 and 2 and are 3 % smaller for p = 3.
+        """
+        return 2 * self.degree
+
+    def _prepare_cells(self, facets: FacetGeometry) -> np.ndarray:
+        """Quadrature and means of the cells, and the points where the density must be ≥ 0; returns the inverse mass matrices."""
         mesh, cell = self.mesh, self.mesh.domain.basix_cell()
         self._element = basix.ufl.element("DG", mesh.cell, self.degree)
         reference, weights = _quadrature(cell, 2 * self.degree + 1)
@@ -82,54 +89,36 @@ class DiscontinuousGalerkin(MeshDiscretisation):
         self._points = mesh.manifold.retract(points.reshape(-1, dimension))
         self._elements = surface_element(mesh, reference) * weights
         mass = np.einsum("qi,cq,qj->cij", self._basis, self._elements, self._basis)
-        self._inverse_mass = np.linalg.inv(mass)
         self._volumes = self._elements.sum(axis=1)
         self._mean = np.einsum("cq,qi->ci", self._elements, self._basis) / self._volumes[:, None]
         self._lattice = lattice(mesh, self.degree)
         self._lattice_basis = self._element.tabulate(0, self._lattice)[0]
         fine, _ = _quadrature(cell, 2 * self.degree + 4)
         inside, _ = basix.make_quadrature(cell, self._form_degree)
-        checked = np.concatenate([reference, fine, self._lattice, inside, _facet_points(cell, self._form_degree + 1)])
-        self._checked_basis = self._element.tabulate(0, checked)[0]
+        on_facet, _ = facet_quadrature(cell, self._form_degree + 1)
+        on_facets = on_sides(cell, on_facet).reshape(-1, reference.shape[1])
+        checked = np.concatenate([reference, fine, self._lattice, inside, on_facets])
+        self._limiter = ScalingLimiter(self._element.tabulate(0, checked)[0], self._mean)
 
-        geometry = facet_geometry(mesh)
         perimeter = np.zeros(mesh.owned_cells)
-        area = np.linalg.norm(geometry.normals, axis=1)
-        for side in (geometry.owner, geometry.neighbour):
+        area = np.linalg.norm(facets.normals, axis=1)
+        for side in (facets.owner, facets.neighbour):
             mine = (side >= 0) & (side < mesh.owned_cells)
             perimeter += np.bincount(side[mine], area[mine], minlength=mesh.owned_cells)
-        self._diameter = 2 * mesh.manifold.dimension * geometry.cell_volumes[: mesh.owned_cells] / perimeter
+        self._diameter = 2 * mesh.manifold.dimension * facets.cell_volumes[: mesh.owned_cells] / perimeter
+        return np.linalg.inv(mass)
 
-    def _prepare_forms(self) -> None:
-        """The upwind form and the spaces of density and velocity."""
-        domain = self.mesh.domain
-        dimension = self.mesh.manifold.ambient_dimension
-        velocity_degree = _VELOCITY_DEGREE[self.degree]
-        density_space = fem.functionspace(domain, self._element)
-        velocity_space = fem.functionspace(domain, ("Lagrange", velocity_degree, (dimension,)))
-        self._density = fem.Function(density_space)
-        self._velocity = fem.Function(velocity_space)
-        self._dofs = density_space.dofmap.list[: self.mesh.owned_cells]
-        self._velocity_nodes = velocity_space.dofmap.index_map.size_local
-        self._velocity_dofs = velocity_space.dofmap.list[: self.mesh.owned_cells]
-        nodes = velocity_space.tabulate_dof_coordinates()[: self._velocity_nodes, :dimension]
+    def _prepare_form(self, facets: FacetGeometry, inverse_mass: np.ndarray) -> None:
+        """The upwind form, and density and velocity with room for the ghosts."""
+        domain, dimension = self.mesh.domain, self.mesh.manifold.ambient_dimension
+        space = fem.functionspace(domain, ("Lagrange", _VELOCITY_DEGREE[self.degree], (dimension,)))
+        self._velocity_dofs = space.dofmap.list[: self.mesh.owned_cells]
+        nodes = space.tabulate_dof_coordinates()[: space.dofmap.index_map.size_local, :dimension]
         self._velocity_points = self.mesh.manifold.retract(nodes)
-
-        f, v, w = self._density, self._velocity, ufl.TestFunction(density_space)
-        n = ufl.FacetNormal(domain)
-        u = (ufl.dot(v("+"), n("+")) - ufl.dot(v("-"), n("-"))) / 2
-        flux = (u + abs(u)) / 2 * f("+") + (u - abs(u)) / 2 * f("-")
-        degree = self._form_degree
-        inside = ufl.dx(domain, metadata={"quadrature_degree": degree})
-        between = ufl.dS(domain, metadata={"quadrature_degree": degree + 1})
-        form = f * ufl.dot(v, ufl.grad(w)) * inside - flux * (w("+") - w("-")) * between
-        self._form = fem.form(form)
-        self._residual = la.vector(density_space.dofmap.index_map, density_space.dofmap.index_map_bs)
-        on_wall = ufl.ds(domain, metadata={"quadrature_degree": degree + 1})
-        outward = ufl.dot(v, n)
-        self._wall_form = (
-            fem.form(f * (outward + abs(outward)) / 2 * on_wall) if isinstance(self.model.manifold, Euclidean) else None
-        )
+        self._velocity = la.vector(space.dofmap.index_map, dimension)
+        self._density = la.vector(domain.topology.index_map(domain.topology.dim), self._nodes)
+        element = self._element.basix_element
+        self._form = UpwindForm(self.mesh, facets, element, space, self._form_degree, inverse_mass)
 
     def _discretised(self, law: Law) -> np.ndarray:
         """The L² projection of the density; of a cloud, constants: the tokens' share in the nearest cells."""
@@ -151,30 +140,27 @@ class DiscontinuousGalerkin(MeshDiscretisation):
         velocities = self._field(t, limited).values
         rates = out.reshape(self._shape)
         for label, density in enumerate(limited):
-            self._load(density, velocities[label])
-            self._residual.array[:] = 0.0
-            fem.assemble_vector(self._residual.array, self._form)
-            self._residual.scatter_reverse(la.InsertMode.add)
-            rates[label] = np.einsum("cij,cj->ci", self._inverse_mass, self._residual.array[self._dofs])
+            self._form.rates(*self._with_ghosts(density, velocities[label]), rates[label])
 
-    def _load(self, density: np.ndarray, velocity: np.ndarray) -> None:
-        """Put one label's density and velocity into the form's functions, ghosts included. Collective."""
-        self._density.x.array[self._dofs] = density
-        self._density.x.scatter_forward()
-        self._velocity.x.array[: velocity.size] = velocity.reshape(-1)
-        self._velocity.x.scatter_forward()
+    def _with_ghosts(self, density: np.ndarray, velocity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """One label's density (cells, nodes) and velocity (nodes, D) with the ghosts of both appended. Collective."""
+        return self._filled(self._density, density), self._filled(self._velocity, velocity)
+
+    def _filled(self, vector: la.Vector, values: np.ndarray) -> np.ndarray:
+        if self.comm.size == 1:  # there are no ghosts: nothing to copy
+            return np.ascontiguousarray(values)
+        rows = vector.array.reshape(-1, values.shape[1])
+        rows[: len(values)] = values
+        vector.scatter_forward()
+        return rows
 
     def _means(self, densities: np.ndarray) -> np.ndarray:
         return np.einsum("ci,...ci->...c", self._mean, densities)
 
     def _limited(self, state: np.ndarray) -> np.ndarray:
-        """A copy of the state, (labels, cells, nodes), ≥ 0 at all checked points where the means are ≥ 0."""
-        densities = np.array(state).reshape(self._shape)
-        for density in densities:
-            limit_to_positive(density, self._checked_basis, self._mean)
-        return densities
+        """The state, (labels, cells, nodes), ≥ 0 at all checked points where the means are ≥ 0; a copy if it was not."""
+        return self._limiter.limited(state.reshape(self._shape))
 
-    @np.errstate(divide="ignore", invalid="ignore")  # nothing moves, or a velocity is infinite
     def step_limit(self, t: float, state: np.ndarray) -> float:
         """min over cells of a_p h / max |X|, h the diameter of the inscribed ball.
 
@@ -183,12 +169,10 @@ class DiscontinuousGalerkin(MeshDiscretisation):
         """
         least = np.inf
         for velocity in self._field(t, self._limited(state)).values:
-            self._velocity.x.array[: velocity.size] = velocity.reshape(-1)
-            self._velocity.x.scatter_forward()
-            speed = np.linalg.norm(self._velocity.x.array.reshape(-1, velocity.shape[1]), axis=1)
-            fastest = speed[self._velocity_dofs].max(axis=1)
-            least = min(least, np.min(_STABLE_STEP[self.degree] * self._diameter / fastest, initial=np.inf))
-        return float(min_over_ranks(self.comm, least))
+            least = min(
+                least, _shortest_crossing(self._filled(self._velocity, velocity), self._velocity_dofs, self._diameter)
+            )
+        return float(_STABLE_STEP[self.degree] * min_over_ranks(self.comm, least))
 
     def velocity_points(self, state: np.ndarray) -> np.ndarray:
         """The nodes of the velocity's finite element, moved to the manifold."""
@@ -196,17 +180,18 @@ class DiscontinuousGalerkin(MeshDiscretisation):
 
     def correct(self, state: np.ndarray) -> None:
         """Scale each cell's polynomial towards its mean until it is ≥ 0, in place."""
-        state[:] = self._limited(state).reshape(-1)
+        self._limiter.limit(state.reshape(self._shape))
 
     def _weights(self, densities: np.ndarray) -> np.ndarray:
-        values = np.maximum(np.einsum("qi,zci->zcq", self._basis, densities), 0.0)
-        return (values * self._elements).reshape(len(densities), self._elements.size)
+        values = densities @ self._basis.T
+        np.maximum(values, 0.0, out=values)
+        values *= self._elements
+        return values.reshape(len(densities), -1)
 
     def density_range(self, state: np.ndarray) -> tuple[float, float]:
         """Smallest and largest value at the points where the density is used."""
-        values = np.einsum("qi,zci->zcq", self._checked_basis, state.reshape(self._shape))
-        lowest = min_over_ranks(self.comm, values.min(initial=np.inf))
-        return float(lowest), float(max_over_ranks(self.comm, values.max(initial=-np.inf)))
+        lowest, highest = self._limiter.range(state.reshape(self._shape))
+        return float(min_over_ranks(self.comm, lowest)), float(max_over_ranks(self.comm, highest))
 
     def sampled_density(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Points (moved to the manifold), measures and values of a quadrature of degree 2p + 4."""
@@ -234,13 +219,11 @@ class DiscontinuousGalerkin(MeshDiscretisation):
 
     def wall_flux(self, t: float, state: np.ndarray) -> float:
         """∫ over the walls of f (v·n)⁺, summed over labels with their masses."""
-        if self._wall_form is None:
-            return 0.0
         limited = self._limited(state)
         total = 0.0
         for label, velocity in enumerate(self._field(t, limited).values):
-            self._load(limited[label], velocity)
-            total += self.model.labels.weights[label] * fem.assemble_scalar(self._wall_form)
+            outflow = self._form.wall_outflow(*self._with_ghosts(limited[label], velocity))
+            total += self.model.labels.weights[label] * outflow
         return float(sum_over_ranks(self.comm, total))
 
     def rows(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -270,17 +253,19 @@ def _quadrature(cell: basix.CellType, degree: int) -> tuple[np.ndarray, np.ndarr
     return basix.make_quadrature(cell, degree, rule=rule)
 
 
-def _facet_points(cell: basix.CellType, degree: int) -> np.ndarray:
-    """Quadrature points on all facets of the reference cell, (points, tdim)."""
-    corners = basix.geometry(cell)
-    dimension = corners.shape[1]
-    facets = basix.topology(cell)[dimension - 1]
-    if dimension == 1:
-        return corners
-    kinds = basix.cell.subentity_types(cell)[dimension - 1]
-    points = []
-    for vertices, kind in zip(facets, kinds, strict=True):
-        reference, _ = basix.make_quadrature(kind, degree)
-        origin, *edges = corners[vertices[:dimension]]
-        points.append(origin + reference @ (np.array(edges) - origin))
-    return np.concatenate(points)
+@compiled
+def _shortest_crossing(velocity, nodes, diameter):
+    """min over cells of diameter / max |v|, v (·, D) at the cell's nodes (cells, n); inf at rest, nan if a velocity is."""
+    shortest = np.inf
+    for cell in range(len(nodes)):
+        fastest = 0.0
+        for k in range(nodes.shape[1]):
+            square = 0.0
+            for d in range(velocity.shape[1]):
+                square += velocity[nodes[cell, k], d] ** 2
+            if square > fastest or np.isnan(square):  # a nan is taken, and nothing replaces it
+                fastest = square
+        time = diameter[cell] / np.sqrt(fastest)
+        if time < shortest or np.isnan(time):
+            shortest = time
+    return shortest

@@ -5,10 +5,18 @@ import numpy as np
 from pde_solver.densities import Law, PointCloud
 from pde_solver.discretisations.base import CellNodes
 from pde_solver.discretisations.cells import corner_nodes, deposit
-from pde_solver.discretisations.halo import vertex_halo
+from pde_solver.discretisations.halo import VertexHalo, vertex_halo
+from pde_solver.discretisations.least_squares import least_squares, tangent_differences, tangent_frames
 from pde_solver.discretisations.on_mesh import MeshDiscretisation
-from pde_solver.discretisations.reconstruction import least_squares, limited_gradients, upwind_divergence
+from pde_solver.discretisations.reconstruction import (
+    LANES,
+    facet_kernels,
+    in_lanes,
+    reconstruction_kernels,
+    work_space,
+)
 from pde_solver.errors import InputError
+from pde_solver.kernel_sums import Evaluation
 from pde_solver.manifolds import Manifold, Sphere
 from pde_solver.mesh import Mesh, facet_geometry
 from pde_solver.models.model import Model
@@ -26,6 +34,7 @@ class FiniteVolume(MeshDiscretisation):
         model: what is solved.
         mesh: a mesh of the model's manifold.
         order: 1 (piecewise constant) or 2 (linear reconstruction, limited to the range of the neighbours).
+        evaluation: how the velocity is evaluated; by default `Evaluation()`.
 
     Raises:
         InputError: if the mesh is of another manifold, or the order is not 1 or 2.
@@ -34,8 +43,8 @@ class FiniteVolume(MeshDiscretisation):
     Vauchelet, arXiv:1709.09416.
     """
 
-    def __init__(self, model: Model, mesh: Mesh, order: int = 2) -> None:
-        super().__init__(model, mesh)
+    def __init__(self, model: Model, mesh: Mesh, order: int = 2, evaluation: Evaluation | None = None) -> None:
+        super().__init__(model, mesh, evaluation)
         if not isinstance(order, int) or isinstance(order, bool) or order not in (1, 2):
             raise InputError(f"FiniteVolume: order must be 1 or 2, found {order!r}.")
         self.order = order
@@ -55,37 +64,71 @@ class FiniteVolume(MeshDiscretisation):
     def _prepare_cells(self) -> None:
         """Which facets and neighbours each owned cell has, and the linear algebra of the reconstruction."""
         geometry = facet_geometry(self.mesh)
-        self._halo = vertex_halo(self.mesh)
-        number = np.append(self._halo.number, -1)
-        self._owner, self._neighbour = number[geometry.owner], number[geometry.neighbour]
-        self._midpoints, self._normals = geometry.midpoints, geometry.normals
-        self._volumes = geometry.cell_volumes[: self._owned]
-        self._points = geometry.cell_points[: self._owned]
+        halo = vertex_halo(self.mesh)
+        self._exchange = halo.exchange
+        self._volumes = np.ascontiguousarray(geometry.cell_volumes[: self._owned])
+        self._points = np.ascontiguousarray(geometry.cell_points[: self._owned])
 
-        cells = np.concatenate([self._owner, self._neighbour])
-        facets = np.tile(np.arange(len(self._owner)), 2)
-        sign = np.repeat([1.0, -1.0], len(self._owner))
-        inside = (cells >= 0) & (cells < self._owned)
-        order = np.flatnonzero(inside)[np.lexsort((facets[inside], cells[inside]))]
-        self._cells, self._facets, self._sign = cells[order], facets[order], sign[order]
-        self._first_facet = np.searchsorted(self._cells, np.arange(self._owned + 1))
-        self._facet_count = np.diff(self._first_facet)
+        # Facets of a cell in the order of the input, the same on any number of ranks; for all of them the order in
+        # which the cells meet them, so that what a block of cells needs lies together.
+        rows = np.sort(geometry.cell_facets, axis=1)
+        facets, first_met, met = np.unique(rows, return_index=True, return_inverse=True)
+        order = np.argsort(first_met)
+        renumbered = np.empty(len(order), dtype=np.int32)
+        renumbered[order] = np.arange(len(order))
+        self._cell_facets = renumbered[met.reshape(rows.shape)]
+        self._midpoints = np.ascontiguousarray(geometry.midpoints[facets[order]])
+        self._velocity_normals = np.ascontiguousarray(geometry.normals[facets[order]])
 
-        # Facet values average to the cell's mean if their midpoints average to the centre: then they are ≥ 0 and
-        # none exceeds (number of facets) · mean, which is what the step limit needs.
-        centres = np.zeros_like(self._points)
-        np.add.at(centres, self._cells, self._midpoints[self._facets])
-        centres = self._halo.filled(centres / self._facet_count[:, None])
-        self._offsets = self._midpoints[self._facets] - centres[self._cells]
-        self._owner_offset = self._midpoints - centres[self._owner]
-        self._neighbour_offset = self._midpoints - centres[self._neighbour]
-
+        cells = np.arange(self._owned)[:, None]
+        owner, neighbour = geometry.owner[rows], geometry.neighbour[rows]
+        self._sides = np.where(owner == cells, 1, -1).astype(np.int8)
+        self._sides[neighbour < 0] = 0
+        beyond = halo.number[np.where((owner == cells) & (neighbour >= 0), neighbour, owner)]
+        self._opposite = beyond
+        self._first_order_rate, self._smallest_step = facet_kernels(rows.shape[1])
         if self.order == 2:
-            points = self._halo.filled(self._points)
-            cell = np.repeat(np.arange(self._owned), np.diff(self._halo.first))
-            differences = points[self._halo.neighbours] - points[cell]
-            tangential = self.model.manifold.project(points[cell], differences)
-            self._coefficients = least_squares(self._halo.first, tangential)
+            self._prepare_reconstruction(halo, beyond)
+
+    def _prepare_reconstruction(self, halo: VertexHalo, beyond: np.ndarray) -> None:
+        """Neighbourhoods, gradients and facet values; `beyond` (owned, facets) are the cells behind the facets."""
+        count = beyond.shape[1]
+        dimension = self.model.manifold.dimension
+        points = halo.filled(self._points)
+        frames = tangent_frames(self.model.manifold, self._points)
+        differences = tangent_differences(halo.first, halo.neighbours, self._points, points, frames)
+        self._neighbourhoods = in_lanes(halo.first, halo.neighbours, least_squares(halo.first, differences))
+
+        # Facet values average to the cell's mean if the facets' midpoints average to the centre: then they are ≥ 0
+        # and none exceeds (number of facets) · mean, which is what the step limit needs.
+        centres = self._midpoints[self._cell_facets].mean(axis=1)
+        first = count * np.arange(self._owned + 1)
+        arms = tangent_differences(first, self._cell_facets.reshape(-1), centres, self._midpoints, frames)
+        blocks = -(-self._owned // LANES)
+        padded = np.zeros((blocks * LANES, count - 1, dimension), dtype=np.float32)
+        padded[: self._owned] = arms.reshape(self._owned, count, dimension)[:, :-1]
+        self._offsets = np.ascontiguousarray(padded.reshape(blocks, LANES, count - 1, dimension).transpose(0, 2, 3, 1))
+
+        # A facet has a place in the rows of both its cells; the cell behind finds this one's place by its index.
+        index = halo.filled(self.mesh.input_index[:, None].astype(float))[:, 0]
+        behind = index[beyond]
+        for k in range(count):  # two cells may share several facets, which both list in the same order
+            behind[:, k] += self.cell_count * (beyond[:, :k] == beyond[:, k : k + 1]).sum(axis=1)
+        seen = halo.filled(behind)
+        place = np.zeros_like(beyond)
+        for k in range(count):
+            mine = index[: self._owned] + self.cell_count * (behind[:, k] // self.cell_count)
+            place[:, k] = (seen[beyond[:, k]] == mine[:, None]).argmax(axis=1)
+        self._opposite = count * beyond + place
+
+        owned_beyond = np.where(beyond < self._owned, beyond, 0).max(axis=1, initial=0) // LANES
+        last = np.zeros(blocks * LANES, dtype=np.int64)
+        last[: self._owned] = np.maximum(owned_beyond, np.arange(self._owned) // LANES)
+        self._ready = np.maximum.accumulate(last.reshape(blocks, LANES).max(axis=1, initial=0))
+        self._sent_blocks = np.unique(self._exchange.sent // LANES)
+        self._facet_values = self._exchange.vector(count)
+        self._work = work_space(dimension, count)
+        self._reconstruct, self._second_order_rate = reconstruction_kernels(dimension, count)
 
     def _discretised(self, law: Law) -> np.ndarray:
         """Density at the cell points; of a cloud, the tokens' share in the nearest cells."""
@@ -104,60 +147,39 @@ class FiniteVolume(MeshDiscretisation):
 
     def rate(self, t: float, state: np.ndarray, out: np.ndarray) -> None:
         """−div(f X) of each cell. Collective."""
-        densities = state.reshape(self._shape)
-        normal_velocity = self._normal_velocity(t, state)
         rates = out.reshape(self._shape)
-        halo = self._halo
-        for label, density in enumerate(densities):
-            ghosted = halo.filled(density[:, None])[:, 0]
-            gradients = np.zeros((halo.size, self._points.shape[1]))
-            if self.order == 2:
-                limited_gradients(
-                    ghosted,
-                    halo.first,
-                    halo.neighbours,
-                    self._coefficients,
-                    self._first_facet,
-                    self._offsets,
-                    gradients,
-                )
-                gradients = halo.filled(gradients)
-            divergence = np.zeros(self._owned)
-            upwind_divergence(
-                ghosted,
-                gradients,
-                self._owner,
-                self._neighbour,
-                self._owner_offset,
-                self._neighbour_offset,
-                normal_velocity[label],
-                self._owned,
-                divergence,
-            )
-            rates[label] = -divergence / self._volumes
+        for label, normal_velocity in enumerate(self._normal_velocity(t, state)):
+            density = self._exchange.with_ghosts(state.reshape(self._shape)[label])
+            facets = (normal_velocity, self._cell_facets, self._sides, self._opposite, self._volumes)
+            if self.order == 1:
+                self._first_order_rate(density, *facets, rates[label])
+                continue
+            around = (density, *self._neighbourhoods, self._offsets)
+            values = self._facet_values.array
+            # other ranks need the facet values of their ghosts, so these come first
+            self._reconstruct(self._sent_blocks, *around, self._owned, self._work, values)
+            self._facet_values.scatter_forward()
+            self._second_order_rate(*around, self._work, values, self._ready, *facets, rates[label])
 
     def _normal_velocity(self, t: float, state: np.ndarray) -> np.ndarray:
         """u = X · n · |facet| at the facets' midpoints, (labels, facets). Collective."""
-        return np.einsum("zfd,fd->zf", self._field(t, self._limited(state)).values, self._normals)
+        return self._field(t, self._limited(state)).values
 
-    @np.errstate(divide="ignore", invalid="ignore")  # nothing moves, or a velocity is infinite
     def step_limit(self, t: float, state: np.ndarray) -> float:
         """min over cells of |c| / Σ u⁺ (order 1) or |c| / (number of facets · max u⁺) (order 2).
 
         Under it a forward Euler step keeps cell means ≥ 0: order 2 has facet values ≥ 0 whose average is the mean.
         """
-        least = np.inf
-        for normal_velocity in self._normal_velocity(t, state):
-            outflow = np.maximum(self._sign * normal_velocity[self._facets], 0.0)
-            outflow[self._neighbour[self._facets] < 0] = 0.0
-            if self.order == 1:
-                leaving = np.bincount(self._cells, outflow, minlength=self._owned)
-            else:
-                leaving = np.zeros(self._owned)
-                np.maximum.at(leaving, self._cells, outflow)
-                leaving *= self._facet_count
-            least = min(least, np.min(self._volumes / leaving, initial=np.inf))
+        least = min(
+            self._smallest_step(self.order, normal_velocity, self._cell_facets, self._sides, self._volumes)
+            for normal_velocity in self._normal_velocity(t, state)
+        )
         return float(min_over_ranks(self.comm, least))
+
+    @property
+    def halo_bytes(self) -> int:
+        """What this rank receives from others in one stage and for each label: means and facet values of its ghosts."""
+        return 8 * (self._exchange.size - self._owned) * (1 if self.order == 1 else 1 + self._cell_facets.shape[1])
 
     def velocity_points(self, state: np.ndarray) -> np.ndarray:
         """The facets' midpoints."""
@@ -186,11 +208,9 @@ class FiniteVolume(MeshDiscretisation):
         """Σ over wall facets of f u⁺, summed over labels with their masses."""
         if isinstance(self.model.manifold, Sphere):
             return 0.0
-        wall = self._neighbour < 0
-        inside = self._owner[wall]
-        mine = inside < self._owned
-        pressed = np.maximum(self._normal_velocity(t, state)[:, wall][:, mine], 0.0)
-        held = np.einsum("zf,zf->z", pressed, state.reshape(self._shape)[:, inside[mine]])
+        cells, side = np.nonzero(self._sides == 0)
+        pressed = np.maximum(self._normal_velocity(t, state)[:, self._cell_facets[cells, side]], 0.0)
+        held = np.einsum("zf,zf->z", pressed, state.reshape(self._shape)[:, cells])
         return float(sum_over_ranks(self.comm, np.dot(self.model.labels.weights, held)))
 
     def rows(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

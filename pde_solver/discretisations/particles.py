@@ -7,9 +7,9 @@ import numpy as np
 from mpi4py import MPI
 
 from pde_solver.densities import Law
-from pde_solver.discretisations.base import CellNodes, Discretisation
+from pde_solver.discretisations.base import CellNodes, Discretisation, evaluator
 from pde_solver.errors import InputError
-from pde_solver.kernel_sums.velocity import Field, term_velocity
+from pde_solver.kernel_sums import Evaluation, Field
 from pde_solver.manifolds import Sphere
 from pde_solver.measures import TokenMeasure
 from pde_solver.models.model import Model
@@ -32,6 +32,7 @@ class Particles(Discretisation):
         seed: of the random numbers; the same seed gives the same tokens on every number of ranks.
         quadrature: points and weights of the surface measure, on every rank; tokens are placed there instead.
         comm: the ranks that share the tokens.
+        evaluation: how the velocity is evaluated; by default `Evaluation()`.
 
     Raises:
         InputError: if count is not a positive whole number, or the quadrature does not fit the manifold.
@@ -48,6 +49,7 @@ class Particles(Discretisation):
         seed: int = 0,
         quadrature: TokenMeasure | None = None,
         comm: MPI.Comm = MPI.COMM_WORLD,
+        evaluation: Evaluation | None = None,
     ) -> None:
         if not isinstance(model, Model):
             raise InputError(f"Particles: the first argument must be a Model, found {model!r}.")
@@ -62,6 +64,7 @@ class Particles(Discretisation):
             )
         self.model = model
         self.comm = comm
+        self._evaluate = evaluator("Particles", model, comm, evaluation)
         self.seed = seed
         self.quadrature = quadrature
         self.count = int(count) if quadrature is None else len(quadrature.points)
@@ -107,11 +110,13 @@ class Particles(Discretisation):
 
     def _fields(self, state: np.ndarray) -> Iterator[Field]:
         """The velocity at each label's own tokens. Collective."""
-        points = state.reshape(self._shape)[..., :-1]
-        attended = self.measure(state)
-        for label in range(len(points)):
-            mixed = attended.mixed(self.model.labels.mixing[label])
-            yield term_velocity(self._term, self.model.manifold, np.ascontiguousarray(points[label]), mixed)
+        measure = self.measure(state)
+        mixing = self.model.labels.mixing
+        for label in range(self._shape[0]):
+            own = slice(label * self._tokens, (label + 1) * self._tokens)
+            # with one label targets and sources are the same array, and methods may know it
+            points = measure.points if len(mixing) == 1 else measure.points[own]
+            yield self._evaluate(self._term, measure, mixing[label : label + 1], points)
 
     def step_limit(self, t: float, state: np.ndarray) -> float:
         """Tokens have no CFL limit: inf."""

@@ -1,110 +1,272 @@
-"""Finite-volume kernels: limited linear reconstruction, upwind flux, divergence; serial loops."""
+"""The kernels of a finite-volume stage: limited linear reconstruction at facets, upwind fluxes, step limit; serial loops.
+
+A stage is bound by memory, so every number is read once and as short as it may be. The reconstruction works on blocks
+of cells that stand side by side in the vector lanes; a block's fluxes follow as soon as the blocks around it are
+reconstructed, while their facet values are still in the cache.
+"""
+
+import functools
 
 import numpy as np
 
 from pde_solver.compiled import compiled
 
+#: Cells in one block, the length of the innermost loops.
+LANES = 64
+#: Neighbours that share one load and store of the sums; every block has a multiple of so many rows.
+GROUP = 4
 
-@compiled
-def limited_gradients(density, first, neighbours, coefficients, first_facet, offsets, gradients):
-    """Least-squares gradient of every owned cell, scaled back so that no facet value leaves its neighbours' range.
-
-    With Δ the largest admissible and a the reconstructed difference at a facet, the gradient is multiplied by the
-    smallest ψ(Δ/a), ψ(y) = y − 4y³/27 for y < 3/2 and 1 beyond: smooth, and ψ(y) ≤ y keeps the value between the
-    extremes of the cell and its neighbours, so facet values are ≥ 0 where the densities are. Neighbours are all cells
-    that share a vertex: those that share a facet are too few on triangles and tetrahedra.
-
-    Args:
-        density: (cells with halo,) cell means.
-        first: (owned + 1,) where each owned cell's neighbours begin.
-        neighbours: (·,) the cells that share a vertex with it.
-        coefficients: (·, D) least-squares weights: gradient = Σ coefficients · (neighbour − cell).
-        first_facet: (owned + 1,) where each owned cell's facets begin.
-        offsets: (·, D) from the cell's centre to each facet's midpoint.
-        gradients: (cells with halo, D) written for owned cells.
-
-    Source: the limiter function of Michalak and Ollivier-Gooch, J. Comput. Phys. 228 (2009) 8693.
-    """
-    dimension = gradients.shape[1]
-    for cell in range(len(first) - 1):
-        value = density[cell]
-        low = 0.0
-        high = 0.0
-        for axis in range(dimension):
-            gradients[cell, axis] = 0.0
-        for k in range(first[cell], first[cell + 1]):
-            difference = density[neighbours[k]] - value
-            low = min(low, difference)
-            high = max(high, difference)
-            for axis in range(dimension):
-                gradients[cell, axis] += coefficients[k, axis] * difference
-        factor = 1.0
-        for k in range(first_facet[cell], first_facet[cell + 1]):
-            step = 0.0
-            for axis in range(dimension):
-                step += gradients[cell, axis] * offsets[k, axis]
-            room = high if step > 0 else low
-            if abs(step) > 1e-300 and abs(room) < 1.5 * abs(step):
-                y = room / step
-                factor = min(factor, y - 4 * y * y * y / 27)
-        for axis in range(dimension):
-            gradients[cell, axis] *= factor
+# No liberties with floating point here: both sides of a facet must round its flux alike.
+# Rows of a block's work space: the gathered neighbours, the cells themselves, extremes, then gradients and facet values.
+_OWN, _LOW, _HIGH, _GRADIENT = GROUP, GROUP + 1, GROUP + 2, GROUP + 3
 
 
-@compiled
-def upwind_divergence(
-    density, gradients, owner, neighbour, owner_offset, neighbour_offset, normal_velocity, owned, divergence
-):
-    """Σ over facets of the upwind flux F = max(u, 0) f⁻ + min(u, 0) f⁺ out of each owned cell; nothing crosses a wall.
+def in_lanes(
+    first: np.ndarray, neighbours: np.ndarray, coefficients: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Neighbourhoods of blocks of LANES cells: row r of a block holds the r-th neighbour of each of its cells.
 
-    Args:
-        density: (cells with ghosts,) cell means.
-        gradients: (cells with ghosts, D) limited gradients; zeros give first order.
-        owner, neighbour: (facets,) the cells on both sides, −1 beyond a wall.
-        owner_offset, neighbour_offset: (facets, D) from these cells' centres to the midpoint.
-        normal_velocity: (facets,) u = velocity · (normal times facet measure), from owner to neighbour.
-        owned: how many cells come before the ghosts.
-        divergence: (owned,) added to.
-    """
-    dimension = gradients.shape[1]
-    for facet in range(len(owner)):
-        inside = owner[facet]
-        outside = neighbour[facet]
-        if outside < 0:
-            continue
-        u = normal_velocity[facet]
-        if u > 0:
-            value = density[inside]
-            for axis in range(dimension):
-                value += gradients[inside, axis] * owner_offset[facet, axis]
-        else:
-            value = density[outside]
-            for axis in range(dimension):
-                value += gradients[outside, axis] * neighbour_offset[facet, axis]
-        flux = u * value
-        if inside < owned:
-            divergence[inside] += flux
-        if outside < owned:
-            divergence[outside] -= flux
-
-
-def least_squares(first: np.ndarray, differences: np.ndarray) -> np.ndarray:
-    """Weights c_k with gradient = Σ_k c_k (f_k − f) that are exact for linear f wherever the neighbours allow.
-
-    Distances enter with weight 1/|Δ|²; where too few neighbours lie, the gradient of least norm is taken.
+    Where a cell has fewer neighbours than the block has rows, it is its own neighbour with weight 0.
 
     Args:
         first: (cells + 1,) where each cell's neighbours begin.
-        differences: (·, D) from the cell's point to its neighbours' points, in the tangent space.
+        neighbours: (·,) their numbers.
+        coefficients: (·, d) least-squares weights.
 
     Returns:
-        (·, D).
+        (blocks + 1,) where each block's rows begin; (rows, LANES) neighbours; (rows, d, LANES) weights in single
+        precision.
     """
-    cells, dimension = len(first) - 1, differences.shape[1]
-    cell = np.repeat(np.arange(cells), np.diff(first))
-    weighted = differences / np.einsum("kd,kd->k", differences, differences)[:, None]
-    normal = np.zeros((cells, dimension, dimension))
-    np.add.at(normal, cell, np.einsum("ki,kj->kij", weighted, differences))
-    # the directions without neighbours (the sphere's normal, a wall's corner) are cut
-    inverse = np.linalg.pinv(normal, rcond=1e-3, hermitian=True)
-    return np.einsum("kij,kj->ki", inverse[cell], weighted)
+    cells = len(first) - 1
+    blocks = -(-cells // LANES)
+    counts = np.zeros(blocks * LANES, dtype=np.int64)
+    counts[:cells] = np.diff(first)
+    most = counts.reshape(blocks, LANES).max(axis=1)
+    first_row = np.append(0, np.cumsum(-(-most // GROUP) * GROUP))
+    rows, dimension = int(first_row[-1]), coefficients.shape[1]
+    placed = np.empty((rows, LANES), dtype=np.int32)
+    weights = np.zeros((rows, dimension, LANES), dtype=np.float32)
+    _place(first, neighbours, coefficients, first_row, placed, weights)
+    return first_row, placed, weights
+
+
+@compiled
+def _place(first, neighbours, coefficients, first_row, placed, weights):
+    cells = len(first) - 1
+    for block in range(len(first_row) - 1):
+        for lane in range(LANES):
+            cell = min(block * LANES + lane, cells - 1)
+            for row in range(first_row[block], first_row[block + 1]):
+                placed[row, lane] = cell
+            if block * LANES + lane < cells:
+                row = first_row[block]
+                for k in range(first[cell], first[cell + 1]):
+                    placed[row, lane] = neighbours[k]
+                    for axis in range(coefficients.shape[1]):
+                        weights[row, axis, lane] = coefficients[k, axis]
+                    row += 1
+
+
+@compiled(inline=True)
+def _reconstruct_block(
+    block, density, first_row, neighbours, coefficients, offsets, owned, work, values, dimension, facets
+):
+    """Limited facet values of a block's cells; the arguments are those of `reconstruct`."""
+    begin = block * LANES
+    # These loops gather, and stay scalar because `work` could overlap `density`: where processors must keep
+    # gathered data from leaking, their own gather instruction takes three times as long.
+    for lane in range(LANES):
+        work[_OWN * LANES + lane] = density[np.uint64(min(begin + lane, owned - 1))]
+    for lane in range(LANES):
+        for row in range(_LOW, _GRADIENT + dimension):
+            work[row * LANES + lane] = 0.0
+    for row in range(first_row[block], first_row[block + 1], GROUP):
+        indices = neighbours[row : row + GROUP]
+        for k in range(GROUP):
+            for lane in range(LANES):
+                work[k * LANES + lane] = density[np.uint32(indices[k, lane])]
+        weights = coefficients[row : row + GROUP]
+        for lane in range(LANES):
+            for k in range(GROUP):
+                difference = work[k * LANES + lane] - work[_OWN * LANES + lane]
+                work[_LOW * LANES + lane] = min(work[_LOW * LANES + lane], difference)
+                work[_HIGH * LANES + lane] = max(work[_HIGH * LANES + lane], difference)
+                for axis in range(dimension):
+                    work[(_GRADIENT + axis) * LANES + lane] += weights[k, axis, lane] * difference
+    steps = _GRADIENT + dimension
+    arms = offsets[block]
+    for lane in range(LANES):
+        last = 0.0
+        largest = 0.0
+        smallest = 0.0
+        for facet in range(facets - 1):
+            step = 0.0
+            for axis in range(dimension):
+                step += work[(_GRADIENT + axis) * LANES + lane] * arms[facet, axis, lane]
+            work[(steps + facet) * LANES + lane] = step
+            largest = max(largest, step)
+            smallest = min(smallest, step)
+            last -= step
+        work[(steps + facets - 1) * LANES + lane] = last
+        largest = max(largest, last)
+        smallest = min(smallest, last)
+        # ψ grows, so the largest and the smallest step decide
+        high = work[_HIGH * LANES + lane] / (largest + 1e-300)
+        low = work[_LOW * LANES + lane] / (smallest - 1e-300)
+        y = min(1.5, min(high, low))
+        factor = y - y * y * y * (4.0 / 27.0)
+        for facet in range(facets):
+            work[(steps + facet) * LANES + lane] = (
+                work[_OWN * LANES + lane] + factor * work[(steps + facet) * LANES + lane]
+            )
+    for lane in range(min(LANES, owned - begin)):
+        for facet in range(facets):
+            values[np.uint64((begin + lane) * facets + facet)] = work[np.uint64((steps + facet) * LANES + lane)]
+
+
+@compiled(inline=True)
+def _flux_block(block, values, normal_velocity, cell_facets, sides, opposite, volumes, owned, rate, facets):
+    """Minus the divergence in a block's cells; the arguments are those of `second_order_rate`."""
+    # unsigned, so that the compiler need not think of numbers that count from the end
+    for cell in range(np.uint64(block * LANES), np.uint64(min((block + 1) * LANES, owned))):
+        leaving = 0.0
+        for k in range(np.uint64(facets)):
+            side = sides[cell, k]
+            u = side * normal_velocity[np.uint32(cell_facets[cell, k])]
+            inside, outside = values[cell * np.uint64(facets) + k], values[np.uint32(opposite[cell, k])]
+            flux = u * (inside if u > 0 else outside)
+            leaving += flux if side != 0 else 0.0
+        rate[cell] = -leaving / volumes[cell]
+
+
+@functools.cache
+def reconstruction_kernels(dimension: int, facets: int):
+    """The kernels (`reconstruct`, `second_order_rate`) for cells of this dimension with so many facets.
+
+    Both numbers are constants of the machine code, so that the short loops over them vanish. They capture
+    nothing but these numbers, or the machine code could not be kept on disk.
+    """
+
+    @compiled
+    def reconstruct(blocks, density, first_row, neighbours, coefficients, offsets, owned, work, values):
+        """Facet values of the cells of some blocks: the least-squares gradient, scaled back to the neighbours' range.
+
+        With Δ the largest admissible and a the reconstructed difference at a facet, the gradient is multiplied by the
+        smallest ψ(Δ/a), ψ(y) = y − 4y³/27 for y < 3/2 and 1 beyond: smooth, and ψ(y) ≤ y keeps the value between the
+        extremes of the cell and its neighbours, so facet values are ≥ 0 where the densities are. The differences of
+        a cell's facets add up to 0 (the last one is minus the sum of the others), so its facet values average to its
+        mean. Neighbours are all cells that share a vertex: those that share a facet are too few on triangles and
+        tetrahedra. Weights and offsets may be rounded, since limiter and sum act on the differences that they give.
+
+        Args:
+            blocks: (·,) the blocks' numbers.
+            density: (owned or more,) cell means, and where neighbours are ghosts those of the ghosts.
+            first_row: (all blocks + 1,), neighbours: (rows, LANES), coefficients: (rows, dimension, LANES) by `in_lanes`.
+            offsets: (all blocks, facets − 1, dimension, LANES) from the cell's centre to its facets but the last.
+            owned: how many cells there are.
+            work: (GROUP + 3 + dimension + facets) · LANES numbers to work on.
+            values: (owned · facets or more,) written: the facet values, cell by cell.
+
+        Source: the limiter function of Michalak and Ollivier-Gooch, J. Comput. Phys. 228 (2009) 8693.
+        """
+        for block in blocks:
+            _reconstruct_block(
+                block, density, first_row, neighbours, coefficients, offsets, owned, work, values, dimension, facets
+            )
+
+    @compiled
+    def second_order_rate(
+        density,
+        first_row,
+        neighbours,
+        coefficients,
+        offsets,
+        work,
+        values,
+        ready,
+        normal_velocity,
+        cell_facets,
+        sides,
+        opposite,
+        volumes,
+        rate,
+    ):
+        """−(1/|c|) Σ_facets F with the upwind flux F = max(u, 0) f⁻ + min(u, 0) f⁺ out of each cell, f by `reconstruct`.
+
+        Each cell evaluates its own fluxes. The cell behind a facet finds the same two values and the same ±u, so the
+        flux that leaves one is bit for bit the one that enters the other.
+
+        Args:
+            density, first_row, neighbours, coefficients, offsets, work: as `reconstruct` takes them.
+            values: as `reconstruct` writes them; those of ghosts are there already.
+            ready: (blocks,) the last block that must be reconstructed before a block's fluxes, never falling.
+            normal_velocity: (all facets,) u = velocity · (normal times facet measure).
+            cell_facets: (owned, facets) the facets of each cell.
+            sides: (owned, facets) whether the normal points out (1) or in (−1); 0 at walls, which nothing crosses.
+            opposite: (owned, facets) where in `values` the value on the other side is.
+            volumes: (owned,) of the cells.
+            rate: (owned,) written.
+        """
+        owned = len(volumes)
+        done = 0
+        for block in range(len(ready)):
+            _reconstruct_block(
+                block, density, first_row, neighbours, coefficients, offsets, owned, work, values, dimension, facets
+            )
+            while done < len(ready) and ready[done] <= block:
+                _flux_block(done, values, normal_velocity, cell_facets, sides, opposite, volumes, owned, rate, facets)
+                done += 1
+
+    return reconstruct, second_order_rate
+
+
+def work_space(dimension: int, facets: int) -> np.ndarray:
+    """What the kernels of this dimension and number of facets work on."""
+    return np.zeros((_GRADIENT + dimension + facets) * LANES)
+
+
+@functools.cache
+def facet_kernels(facets: int):
+    """The kernels (`first_order_rate`, `smallest_step`) for cells with so many facets."""
+
+    @compiled
+    def first_order_rate(density, normal_velocity, cell_facets, sides, opposite, volumes, rate):
+        """−(1/|c|) Σ_facets F with the upwind flux of the cell means; bit for bit antisymmetric as at second order.
+
+        Args:
+            density: (owned or more,) cell means, and where neighbours are ghosts those of the ghosts.
+            opposite: (owned, facets) the cell on the other side.
+            normal_velocity, cell_facets, sides, volumes, rate: as `second_order_rate` takes them.
+        """
+        for cell in range(len(volumes)):
+            leaving = 0.0
+            for k in range(facets):
+                side = sides[cell, k]
+                if side != 0:
+                    u = side * normal_velocity[np.uint32(cell_facets[cell, k])]
+                    leaving += u * density[np.uint32(cell if u > 0 else opposite[cell, k])]
+            rate[cell] = -leaving / volumes[cell]
+
+    @compiled
+    def smallest_step(order, normal_velocity, cell_facets, sides, volumes):
+        """min over cells of |c| / Σ u⁺ (order 1) or |c| / (facets · max u⁺) (order 2).
+
+        A nan sets no limit: what it does to the density is seen there.
+
+        Args:
+            order: 1 or 2.
+            normal_velocity, cell_facets, sides, volumes: as `second_order_rate` takes them.
+        """
+        least = np.inf
+        for cell in range(len(volumes)):
+            total = 0.0
+            largest = 0.0
+            for k in range(facets):
+                u = sides[cell, k] * normal_velocity[np.uint32(cell_facets[cell, k])]
+                if sides[cell, k] != 0 and u > 0:
+                    total += u
+                    largest = max(largest, u)
+            least = min(least, volumes[cell] / (total if order == 1 else facets * largest))
+        return least
+
+    return first_order_rate, smallest_step

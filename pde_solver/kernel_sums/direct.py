@@ -5,7 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from pde_solver.errors import InputError
-from pde_solver.kernel_sums.tiles import LANES, TILE, tile_kernels
+from pde_solver.kernel_sums.tiles import (
+    LANES,
+    TILE,
+    collect_targets,
+    largest_kernel,
+    lay_sources,
+    lay_targets,
+    lengths,
+    sum_kernel,
+)
 
 _LOG2_E = 1.4426950408889634
 # e^{±600} and sums of it are ordinary floats: scores in a range this wide need no search for the largest.
@@ -27,6 +36,18 @@ class ExponentialSums:
     shift: np.ndarray
     denominator: np.ndarray
     numerator: np.ndarray
+
+    @property
+    def mean(self) -> np.ndarray:
+        """∫ e^s y ν / ∫ e^s ν, (labels, n, d)."""
+        with np.errstate(divide="ignore", invalid="ignore"):  # targets that are not finite, laws without mass
+            return self.numerator / self.denominator[..., None]
+
+    @property
+    def log_partition(self) -> np.ndarray:
+        """log Σ_j w_{zj} e^{s_j}, (labels, n); −∞ where there is no mass."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.denominator) + self.shift
 
 
 def exponential_sums(
@@ -54,29 +75,104 @@ def exponential_sums(
 
     Source: derived for this project.
     """
-    active = _sources_with_weight(weights)
-    if not active.all():
-        keys, values, weights = keys[active], values[active], weights[:, active]
-        key_bias = None if key_bias is None else key_bias[active]
-    bias = np.zeros(len(keys)) if key_bias is None else key_bias
+    queries, keys, values, weights = (as_rows(rows) for rows in (queries, keys, values, weights))
+    bias = np.zeros(len(keys)) if key_bias is None else np.asarray(key_bias, float)
+    if not weights.all():
+        active = _sources_with_weight(weights)
+        keys, values, weights, bias = keys[active], values[active], as_rows(weights[:, active]), bias[active]
     labels, n, d = len(weights), len(queries), values.shape[1]
     if not labels or not n:
         return ExponentialSums(np.zeros((labels, n)), np.zeros((labels, n)), np.zeros((labels, n, d)))
-    common_shift = _shift(queries, keys, bias)
-    sums = _sums(queries, common_shift, keys, bias, _columns(weights, values))
-    denominator, numerator = sums[:labels], np.moveaxis(sums[labels:].reshape(labels, d, n), 1, 2)
-    shift = np.tile(common_shift, (labels, 1))
+    blocks, sources = target_blocks(queries), Sources(keys, bias, weights, values)
+    common_shift, bounded = _shift(queries, keys, bias, blocks, sources)
+    sums = sources.sums(blocks, common_shift, bounded)
+    denominator, numerator = sums[:labels], sums[labels:].reshape(labels, d, n).transpose(0, 2, 1)
+    shift = common_shift[None].repeat(labels, axis=0)
     # the scale is common to all labels and can be far above one whose sources are elsewhere: that one again, by itself
     faint = np.abs(denominator) < _FAINT
-    for label in np.flatnonzero(faint.any(axis=1)):
+    for label in range(labels) if faint.any() else ():
+        if not faint[label].any():
+            continue
         targets, own = faint[label], weights[label] != 0
         weight = weights[label, own]
-        weighted_bias = bias[own] + np.log(np.abs(weight))
-        own_shift = _largest_scores(queries[targets], keys[own], weighted_bias)
-        columns = _columns(np.sign(weight)[None], values[own])
-        sums = _sums(queries[targets], own_shift, keys[own], weighted_bias, columns)
+        own_sources = Sources(keys[own], bias[own] + np.log(np.abs(weight)), np.sign(weight)[None], values[own])
+        blocks = target_blocks(queries[targets])
+        own_shift = own_sources.largest_scores(blocks, int(targets.sum()))
+        sums = own_sources.sums(blocks, own_shift, bounded=False)
         shift[label, targets], denominator[label, targets], numerator[label, targets] = own_shift, sums[0], sums[1:].T
     return ExponentialSums(shift, denominator, numerator)
+
+
+class Sources:
+    """Sources laid out in tiles for the compiled kernels.
+
+    Args:
+        keys: (m, k), contiguous floats as all arrays here.
+        bias: (m,) b.
+        weights: (labels, m).
+        values: (m, d).
+    """
+
+    def __init__(self, keys: np.ndarray, bias: np.ndarray, weights: np.ndarray, values: np.ndarray):
+        labels, m = weights.shape
+        rows = _round_up(m, TILE)
+        self.column_count = labels * (1 + values.shape[1])
+        self._features, self._width = chunk(keys.shape[1]), chunk(self.column_count)
+        self._keys = np.empty((rows, _round_up(keys.shape[1], self._features)))
+        self._columns = np.empty((rows, _round_up(self.column_count, self._width)))
+        lay_sources(keys, weights, values, self._keys, self._columns)
+        self._bias = np.empty(rows)
+        np.multiply(bias, _LOG2_E, out=self._bias[:m])
+        self._bias[m:] = self._bias[m - 1]
+
+    def sums(
+        self, blocks: np.ndarray, shift: np.ndarray, bounded: bool, chosen: tuple[np.ndarray, ...] | None = None
+    ) -> np.ndarray:
+        """Σ_j e^{⟨q_i, k_j⟩ + b_j − shift_i} (w_j, w_j y_j) for all labels, (labels (1 + d), n).
+
+        Args:
+            blocks: the targets as `target_blocks` makes them.
+            shift: (n,).
+            bounded: whether no exponent is below −700.
+            chosen: for each block where its list of tiles begins and ends, and all lists; all tiles by default.
+        """
+        offset = np.empty((len(blocks), 1, LANES))
+        lay_targets(shift[:, None], _LOG2_E, offset)
+        sums = np.empty((len(blocks), self._columns.shape[1], LANES))
+        lists = self._all_tiles(len(blocks)) if chosen is None else chosen
+        add_up = sum_kernel(self._features, self._width, bounded)
+        add_up(blocks, offset[:, 0], self._keys, self._bias, self._columns, *lists, sums)
+        result = np.empty((self.column_count, len(shift)))
+        collect_targets(sums, result)
+        return result
+
+    def largest_scores(
+        self, blocks: np.ndarray, count: int, chosen: tuple[np.ndarray, ...] | None = None
+    ) -> np.ndarray:
+        """max_j ⟨q_i, k_j⟩ + b_j for the first `count` targets, (count,)."""
+        largest = np.empty((len(blocks), LANES))
+        lists = self._all_tiles(len(blocks)) if chosen is None else chosen
+        find_largest = largest_kernel(self._features)
+        find_largest(blocks, np.zeros((len(blocks), LANES)), self._keys, self._bias, *lists, largest)
+        return largest.ravel()[:count] / _LOG2_E
+
+    def _all_tiles(self, blocks: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        tiles = np.arange(len(self._keys) // TILE)
+        return np.zeros(blocks, np.int64), np.full(blocks, len(tiles)), tiles
+
+
+def target_blocks(queries: np.ndarray) -> np.ndarray:
+    """Queries (n, k) in units of log 2 as the kernels want them, (blocks, k', LANES), continued by zeros."""
+    features = chunk(queries.shape[1])
+    blocks = np.empty((_round_up(len(queries), LANES) // LANES, _round_up(queries.shape[1], features), LANES))
+    lay_targets(queries, _LOG2_E, blocks)
+    return blocks
+
+
+def as_rows(rows: np.ndarray) -> np.ndarray:
+    """Contiguous floats that may be written to: the one kind of array that the kernels are compiled for."""
+    contiguous = np.ascontiguousarray(rows, float)
+    return contiguous if contiguous.flags.writeable else contiguous.copy()
 
 
 def _sources_with_weight(weights: np.ndarray) -> np.ndarray:
@@ -90,69 +186,30 @@ def _sources_with_weight(weights: np.ndarray) -> np.ndarray:
     return present.any(axis=0)
 
 
-def _shift(queries: np.ndarray, keys: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    """An exponent for each target that its scores do not exceed and, if they are far below, the largest of them."""
-    reach = np.linalg.norm(queries, axis=1) * np.sqrt(np.einsum("mk,mk->m", keys, keys).max())
-    shift = reach + bias.max()
-    far = 2 * reach + (bias.max() - bias.min()) > _SAFE_RANGE
-    if far.any():
-        shift[far] = _largest_scores(queries[far], keys, bias)
-    return shift
+def _shift(queries, keys, bias, blocks: np.ndarray, sources: Sources) -> tuple[np.ndarray, bool]:
+    """An exponent for each target that its scores do not exceed, and whether they are nowhere far below it.
+
+    Where they could be it is the largest of them.
+    """
+    highest, lowest = bias.max(), bias.min()
+    reach = lengths(queries) * lengths(keys).max()
+    far = 2 * reach > _SAFE_RANGE - (highest - lowest)
+    shift = reach + highest
+    if not far.any():
+        return shift, True
+    chosen = as_rows(queries[far])
+    if len(chosen) < len(queries):
+        blocks = target_blocks(chosen)
+    shift[far] = sources.largest_scores(blocks, len(chosen))
+    return shift, False
 
 
-def _columns(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """w_z for all labels and then w_z y, (m, labels (1 + d))."""
-    products = weights.T[:, :, None] * values[:, None, :]
-    return np.hstack([weights.T, products.reshape(len(values), -1)])
-
-
-def _sums(queries, shift, keys, bias, columns) -> np.ndarray:
-    """Σ_j e^{⟨q_i, k_j⟩ + b_j − shift_i} columns_j, (columns, n)."""
-    features, width = _chunk(queries.shape[1]), _chunk(columns.shape[1])
-    targets, offset = _target_blocks(queries, features), _target_blocks(shift[:, None], 1)[:, 0]
-    sums = np.empty((len(targets), _round_up(columns.shape[1], width), LANES))
-    add_up, _ = tile_kernels(features, width)
-    add_up(targets, offset, *_source_tiles(keys, bias, features), _padded(columns, TILE, width), sums)
-    return sums.transpose(1, 0, 2).reshape(sums.shape[1], -1)[: columns.shape[1], : len(queries)]
-
-
-def _largest_scores(queries, keys, bias) -> np.ndarray:
-    """max_j ⟨q_i, k_j⟩ + b_j, (n,)."""
-    features = _chunk(queries.shape[1])
-    targets = _target_blocks(queries, features)
-    largest = np.empty((len(targets), LANES))
-    _, find_largest = tile_kernels(features, 1)
-    find_largest(targets, *_source_tiles(keys, bias, features), largest)
-    return largest.ravel()[: len(queries)] / _LOG2_E
-
-
-def _chunk(count: int) -> int:
+def chunk(count: int) -> int:
     """How many features or columns a kernel takes at once: all of up to 4, else 4 or 3, whichever pads less.
 
     With more the constants of a group of sources no longer fit in the registers, and the rate halves.
     """
     return max(count, 1) if count <= 4 else min((4, 3), key=lambda chunk: _round_up(count, chunk))
-
-
-def _target_blocks(rows: np.ndarray, chunk: int) -> np.ndarray:
-    """Queries or shifts (n, c) in units of log 2 as the kernels want them, (blocks, c', LANES), padded with zeros."""
-    padded = _padded(rows * _LOG2_E, LANES, chunk)
-    return np.ascontiguousarray(padded.reshape(-1, LANES, padded.shape[1]).transpose(0, 2, 1))
-
-
-def _source_tiles(keys: np.ndarray, bias: np.ndarray, chunk: int) -> tuple[np.ndarray, np.ndarray]:
-    """Keys (m', k') padded with zeros, and the bias (m',) in units of log 2, −∞ where there is no source."""
-    keys = _padded(keys, TILE, chunk)
-    padded_bias = np.full(len(keys), -np.inf)
-    padded_bias[: len(bias)] = bias * _LOG2_E
-    return keys, padded_bias
-
-
-def _padded(rows: np.ndarray, multiple: int, chunk: int) -> np.ndarray:
-    """Rows (n, c) continued by zeros to multiples of the two numbers."""
-    result = np.zeros((_round_up(len(rows), multiple), _round_up(rows.shape[1], chunk)))
-    result[: len(rows), : rows.shape[1]] = rows
-    return result
 
 
 def _round_up(count: int, multiple: int) -> int:

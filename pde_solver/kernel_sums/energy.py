@@ -3,13 +3,18 @@
 import numpy as np
 
 from pde_solver.errors import InputError
-from pde_solver.kernel_sums.velocity import head_sums, term_velocity
+from pde_solver.kernel_sums.evaluation import Evaluation
+from pde_solver.kernel_sums.evaluator import Evaluator
 from pde_solver.manifolds import Sphere
 from pde_solver.measures import TokenMeasure
 from pde_solver.models.attention import Attention
 from pde_solver.models.model import Model
 from pde_solver.models.normalisers import L2, Softmax, Unnormalised
+from pde_solver.models.terms import Sum, Term
 from pde_solver.parallel import max_over_ranks, sum_over_ranks
+
+#: Energies are differenced and compared: they are summed to more digits than velocities.
+_EVALUATION = Evaluation(tolerance=1e-9)
 
 
 def interaction_energy(model: Model, t: float, measure: TokenMeasure) -> float:
@@ -31,16 +36,12 @@ def interaction_energy(model: Model, t: float, measure: TokenMeasure) -> float:
     Source: Geshkovski, Letrouit, Polyanskiy, Rigollet (arXiv:2312.10794) for Q = K = V = I; the rest is its direct
     extension.
     """
-    attended = measure.mixed(np.asarray(model.labels.mixing))
-    energy = 0.0
-    for head in _heads(model, t):
-        if head.beta == 0:
-            energy += head.weight * _energy_without_temperature(model, head, measure, attended)
-        else:
-            with np.errstate(over="ignore"):
-                energy += (
-                    head.weight * float(np.exp(_log_interaction(model, head, measure, attended))) / (2 * head.beta)
-                )
+    heads = _heads(model, t)
+    energy = sum(head.weight * _energy_without_temperature(model, head, measure) for head in heads if head.beta == 0)
+    warm = [head for head in heads if head.beta > 0]
+    with np.errstate(over="ignore"):
+        for head, logarithm in zip(warm, _log_interactions(model, warm, measure), strict=True):
+            energy += head.weight * float(np.exp(logarithm)) / (2 * head.beta)
     return energy
 
 
@@ -61,11 +62,9 @@ def log_interaction_energy(model: Model, t: float, measure: TokenMeasure) -> flo
             "log_interaction_energy: needs attention heads with weight > 0 and beta > 0, for a positive energy, "
             f"found {model.velocity.at(t)}; use interaction_energy."
         )
-    attended = measure.mixed(np.asarray(model.labels.mixing))
-    logarithms = [
-        _log_interaction(model, head, measure, attended) + np.log(head.weight / (2 * head.beta)) for head in heads
-    ]
-    return float(np.logaddexp.reduce(logarithms))
+    found = _log_interactions(model, heads, measure)
+    weights = [np.log(head.weight / (2 * head.beta)) for head in heads]
+    return float(np.logaddexp.reduce(np.add(found, weights)))
 
 
 def energy_dissipation(model: Model, t: float, measure: TokenMeasure) -> float:
@@ -88,12 +87,12 @@ def energy_dissipation(model: Model, t: float, measure: TokenMeasure) -> float:
     """
     _check_gradient_flow(model, t)
     term, heads = model.velocity.at(t), _heads(model, t)
-    attended = measure.mixed(np.asarray(model.labels.mixing))
-    velocity = term_velocity(term, model.manifold, measure.points, attended).values
+    evaluate = Evaluator(model.manifold, measure.comm, _EVALUATION)
+    velocity = evaluate(term, measure, np.asarray(model.labels.mixing), measure.points).values
     rate = np.asarray(model.labels.weights)[:, None] * measure.weights * np.einsum("znd,znd->zn", velocity, velocity)
     if not heads[0].normaliser.normalised:
         return float(sum_over_ranks(measure.comm, rate.sum()))
-    log_partition = _log_partition(heads[0], measure.points, attended)
+    log_partition = _log_partitions(model, heads, measure)[0]
     top = max_over_ranks(measure.comm, np.max(log_partition, initial=-np.inf))
     scaled = float(sum_over_ranks(measure.comm, (rate * np.exp(log_partition - top)).sum()))
     with np.errstate(over="ignore"):
@@ -104,11 +103,12 @@ def _heads(model: Model, t: float) -> list[Attention]:
     return [part for part in model.velocity.at(t).summands() if isinstance(part, Attention)]
 
 
-def _log_partition(head: Attention, points: np.ndarray, attended: TokenMeasure) -> np.ndarray:
-    """log ∫ k(x, y) ν_z(dy) at this rank's points, (labels, n)."""
-    sources = attended.gathered()
-    sums = head_sums(head, points, sources, np.empty((len(sources.points), 0)))
-    return sums.shift + np.log(sums.denominator) + _target_exponent(head, points)
+def _log_partitions(model: Model, heads: list[Attention], measure: TokenMeasure) -> list[np.ndarray]:
+    """log ∫ k(x, y) ν_z(dy) of each head at this rank's points, (labels, n)."""
+    term: Term = Sum(tuple(heads))
+    evaluate = Evaluator(model.manifold, measure.comm, _EVALUATION)
+    found = evaluate.log_partitions(term, measure, np.asarray(model.labels.mixing), measure.points)
+    return [part + _target_exponent(head, measure.points) for head, part in zip(heads, found, strict=True)]
 
 
 def _target_exponent(head: Attention, points: np.ndarray) -> np.ndarray | float:
@@ -126,18 +126,21 @@ def _query_points(head: Attention, points: np.ndarray) -> np.ndarray:
     return points if head.query is None else points @ head.query.T
 
 
-def _log_interaction(model: Model, head: Attention, measure: TokenMeasure, attended: TokenMeasure) -> float:
-    """log Σ_z π_z ∬ k(x, y) μ_z(dx) ν_z(dy)."""
-    log_partition = _log_partition(head, measure.points, attended)
+def _log_interactions(model: Model, heads: list[Attention], measure: TokenMeasure) -> list[float]:
+    """log Σ_z π_z ∬ k(x, y) μ_z(dx) ν_z(dy) of each head."""
     weights = np.asarray(model.labels.weights)[:, None] * measure.weights
-    top = max_over_ranks(measure.comm, np.max(log_partition, initial=-np.inf, where=weights != 0))
-    total = sum_over_ranks(measure.comm, (weights * np.exp(np.minimum(log_partition - top, 0))).sum())
-    return float(top + np.log(total))
+    logarithms = []
+    for log_partition in _log_partitions(model, heads, measure) if heads else []:
+        top = max_over_ranks(measure.comm, np.max(log_partition, initial=-np.inf, where=weights != 0))
+        total = sum_over_ranks(measure.comm, (weights * np.exp(np.minimum(log_partition - top, 0))).sum())
+        logarithms.append(float(top + np.log(total)))
+    return logarithms
 
 
-def _energy_without_temperature(model: Model, head: Attention, measure: TokenMeasure, attended: TokenMeasure) -> float:
+def _energy_without_temperature(model: Model, head: Attention, measure: TokenMeasure) -> float:
     """½ Σ_z π_z ∬ ⟨Qx, Ky⟩ μ_z(dx) ν_z(dy), or −¼ Σ_z π_z ∬ |Qx − Ky|² μ_z(dx) ν_z(dy) for L2 attention."""
     weights = np.asarray(model.labels.weights)
+    attended = measure.mixed(np.asarray(model.labels.mixing))
 
     def moments(law: TokenMeasure, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         together = law.weights @ np.column_stack([np.ones(len(rows)), (rows**2).sum(axis=1), rows])

@@ -7,7 +7,7 @@ from numbers import Real
 import numpy as np
 
 from pde_solver.errors import InputError
-from pde_solver.models.normalisers import Normaliser, Softmax, Unnormalised
+from pde_solver.models.normalisers import Normaliser, Softmax
 from pde_solver.models.terms import Term
 
 
@@ -78,19 +78,15 @@ class Attention(Term):
         """The term of the score that depends on the key alone, (m,), or None where there is none."""
         return self.normaliser.key_bias(self.beta, keys)
 
-    def velocity(self, shift: np.ndarray, denominator: np.ndarray, numerator: np.ndarray) -> np.ndarray:
-        """The head's velocity from the exponential sums of its scores.
+    def values(self, means: np.ndarray) -> np.ndarray:
+        """a V m for means m (..., d) of what is attended to; multiply by the normaliser's `factor`."""
+        means = means if self.value is None else means @ self.value.T
+        return means if self.weight == 1 else self.weight * means
 
-        Args:
-            shift: (labels, n) exponents that were taken out of the sums.
-            denominator: (labels, n) e^{−shift} ∫ e^{score} ν.
-            numerator: (labels, n, d) e^{−shift} ∫ e^{score} y ν.
-        """
-        if not isinstance(self.normaliser, Unnormalised):
-            mean = numerator / denominator[..., None]
-        else:
-            mean = np.exp(shift - self.normaliser.log_scale)[..., None] * numerator
-        return self.weight * (mean if self.value is None else mean @ self.value.T)
+    def pulled_back(self, directions: np.ndarray) -> np.ndarray:
+        """a Vᵀ n for directions n (n, d): ⟨n, a V m⟩ = ⟨a Vᵀ n, m⟩."""
+        directions = directions if self.value is None else directions @ self.value
+        return directions if self.weight == 1 else self.weight * directions
 
     def check(self, dimension: int) -> None:
         """Raise InputError if Q, K or V cannot act on tokens of R^dimension."""

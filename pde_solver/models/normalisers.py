@@ -40,6 +40,10 @@ class Unnormalised:
         """Unnormalised scores carry no term of the key alone."""
         return None
 
+    def factor(self, log_partition: np.ndarray) -> np.ndarray:
+        """∫ e^{score} ν / Z from the logarithm of the integral, of any shape; infinite where it exceeds the floats."""
+        return np.exp(log_partition - self.log_scale)
+
 
 @dataclass(frozen=True)
 class L2:

@@ -172,6 +172,7 @@ class Simulation:
             "wall_mass": float(self._wall_mass),
             "observed": float(self._observed),
             "initial_mass": self._initial_mass,
+            "evaluation": np.array(self.discretisation.evaluation_progress),
         }
         return {"case_text": self.case_text, "histories": histories, "extra": extra}
 
@@ -207,6 +208,8 @@ class Simulation:
         self._wall_mass = float(checkpoint.extra["wall_mass"])
         self._observed = bool(checkpoint.extra["observed"])
         self._initial_mass = np.asarray(checkpoint.extra["initial_mass"])
+        refinement, evaluations = checkpoint.extra["evaluation"]
+        self.discretisation.evaluation_progress = (int(refinement), int(evaluations))
         for name, (times, values) in checkpoint.histories.items():
             if name in self._records:
                 self._records[name].restore(times, values)
@@ -394,5 +397,6 @@ class Simulation:
             mass_error=float(np.abs(mass / self._initial_mass - 1).max()),
             minimum=lowest,
             wall_mass=self._wall_mass,
+            velocity_error=self.discretisation.velocity_error,
             reason="" if completed else f"terminated{resume}",
         )

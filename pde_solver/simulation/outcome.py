@@ -17,6 +17,8 @@ class Outcome:
         mass_error: largest relative change of any label's mass.
         minimum: smallest density at the end (nan for tokens).
         wall_mass: mass that pressed against walls, Σ wall flux · step (0 without walls).
+        velocity_error: largest error of the velocity that a check has found, relative to the largest velocity (None where
+            all sums were direct).
         reason: why the run ended early, empty if it did not.
     """
 
@@ -28,6 +30,7 @@ class Outcome:
     mass_error: float
     minimum: float
     wall_mass: float
+    velocity_error: float | None = None
     reason: str = ""
 
     def __str__(self) -> str:
@@ -35,6 +38,8 @@ class Outcome:
         parts = [f"{end} in {self.steps} steps and {self.seconds:.3g} s", f"mass changed by {self.mass_error:.1e}"]
         if not math.isnan(self.minimum):
             parts.append(f"smallest density {self.minimum:.3g}")
+        if self.velocity_error is not None:
+            parts.append(f"velocity to {self.velocity_error:.1e}")
         if self.rejected:
             parts.append(f"{self.rejected} steps halved")
         if self.wall_mass:

@@ -46,7 +46,7 @@ def test_check_shows_the_resolved_case_and_its_cost(results, pde_solver):
     assert shown.returncode == 0, shown.stderr
     assert "geometry_degree = 3" in shown.stdout  # a default, written out
     assert "48 cells, 48 unknowns on 2 ranks" in shown.stdout
-    for name in ("mesh", "method", "pairs", "step", "cost", "memory"):
+    for name in ("mesh", "method", "velocity", "stage", "step", "cost", "memory"):
         assert len(re.findall(rf"^{name}  ", shown.stdout, flags=re.MULTILINE)) == 1
 
 

@@ -4,11 +4,15 @@ from functools import cache
 
 import numpy as np
 import pytest
+import ufl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from some_meshes import CURVED, FLAT, MESHES, bump, stirring
 
 import pde_solver as ps
+from pde_solver.kernel_sums import Field
+
+from dolfinx import fem  # isort: skip  # after pde_solver, which finds its libraries
 
 
 @cache
@@ -59,6 +63,56 @@ def test_the_uniform_law_on_curved_cells(name, degree):
     assert discretisation.measure(state).mass() == pytest.approx([1], abs=1e-14)
     # curved cells cover nearly the whole sphere
     assert highest == pytest.approx(1 / discretisation.model.manifold.volume, rel=0.02)
+
+
+#: Curved cells of other degrees than the geometry of MESHES.
+MORE_CURVED = {
+    "curved arcs": lambda: ps.circle(13, geometry_degree=3),
+    "curved triangles": lambda: ps.icosphere(1, geometry_degree=2),
+    "flat triangles on the sphere": lambda: ps.icosphere(1, geometry_degree=1),
+    "curved quadrilaterals": lambda: ps.cubed_sphere(2, geometry_degree=3),
+}
+
+
+def assembled(discretisation, state, velocity):
+    """M⁻¹ (∫ f v·∇w dx − ∫ F(f⁺, f⁻) [w] dS) as UFL has it, with the quadrature of the discretisation; and ∫ f (v·n)⁺ ds."""
+    domain, dimension = discretisation.mesh.domain, discretisation.model.manifold.ambient_dimension
+    density_space = fem.functionspace(domain, discretisation._element)
+    velocity_space = fem.functionspace(domain, ("Lagrange", {1: 2, 2: 3, 3: 3}[discretisation.degree], (dimension,)))
+    f, v, w = fem.Function(density_space), fem.Function(velocity_space), ufl.TestFunction(density_space)
+    f.x.array[density_space.dofmap.list] = state.reshape(discretisation._shape)[0]
+    v.x.array[:] = velocity.reshape(-1)
+    n = ufl.FacetNormal(domain)
+    u = (ufl.dot(v("+"), n("+")) - ufl.dot(v("-"), n("-"))) / 2
+    flux = (u + abs(u)) / 2 * f("+") + (u - abs(u)) / 2 * f("-")
+    degree = discretisation._form_degree
+    inside = ufl.dx(domain, metadata={"quadrature_degree": degree})
+    between = ufl.dS(domain, metadata={"quadrature_degree": degree + 1})
+    on_wall = ufl.ds(domain, metadata={"quadrature_degree": degree + 1})
+    form = fem.form(f * ufl.dot(v, ufl.grad(w)) * inside - flux * (w("+") - w("-")) * between)
+    residual = fem.assemble_vector(form).array[density_space.dofmap.list]
+    mass = np.einsum(
+        "qi,cq,qj->cij", discretisation._basis, discretisation._elements, discretisation._basis, optimize=True
+    )
+    outward = ufl.max_value(ufl.dot(v, n), 0)
+    return np.linalg.solve(mass, residual[..., None])[..., 0], fem.assemble_scalar(fem.form(f * outward * on_wall))
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize("name", [*MESHES, *MORE_CURVED])
+def test_the_rate_is_the_upwind_form(name, degree):
+    """Against the form itself, assembled by DOLFINx; a rough law and a rough wind, so that all terms count."""
+    mesh = (MESHES | MORE_CURVED)[name]()
+    discretisation = ps.DiscontinuousGalerkin(stirring(mesh.manifold), mesh, degree)
+    rng = np.random.default_rng(degree)
+    state = 1 + 0.01 * rng.random(discretisation.local_size)
+    velocity = rng.normal(size=discretisation.velocity_points(state).shape)
+    discretisation._field = lambda t, densities: Field(velocity[None], 1.0)
+    rate = np.empty_like(state)
+    discretisation.rate(0.0, state, rate)
+    exact, wall_flux = assembled(discretisation, state, velocity)
+    assert np.abs(rate.reshape(exact.shape) - exact).max() < 1e-12 * np.abs(exact).max()
+    assert discretisation.wall_flux(0.0, state) == pytest.approx(wall_flux, rel=1e-12)
 
 
 @pytest.mark.parametrize("degree", [1, 2, 3])

@@ -24,7 +24,16 @@ def test_without_other_ranks_there_is_nothing_to_fill():
     mesh = MESHES["triangles"]()
     halo = vertex_halo(mesh)
     values = np.random.default_rng(0).normal(size=(mesh.owned_cells, 2))
-    assert halo.size == mesh.owned_cells
     filled = halo.filled(values)
     assert np.array_equal(filled, values)
-    assert not np.shares_memory(filled, halo.filled(2 * values))
+    assert not np.shares_memory(filled, values)
+    assert halo.exchange.size == halo.owned == mesh.owned_cells
+    assert len(halo.exchange.sent) == 0
+    assert halo.exchange.with_ghosts(values[:, 0]).base is values  # no copy
+
+
+def test_the_array_of_a_width_is_always_the_same():
+    """What the facet values of owned cells are written to must be what the ghosts' are read from."""
+    exchange = vertex_halo(MESHES["triangles"]()).exchange
+    assert exchange.vector(3) is exchange.vector(3)
+    assert exchange.vector(3).array.shape == (3 * exchange.size,)

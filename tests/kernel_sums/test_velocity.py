@@ -1,6 +1,3 @@
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -146,13 +143,7 @@ def test_a_label_that_attends_to_nothing_is_refused():
 
 
 @pytest.mark.parametrize("ranks", [2, 3])  # with 3 the last has no tokens
-def test_ranks_agree_with_one(ranks):
-    script = Path(__file__).with_name("mpi_velocity.py")
-    beside = Path(sys.executable).parent / "mpiexec"
-    launcher = str(beside) if beside.exists() else shutil.which("mpiexec")
-    if launcher is None:
-        pytest.skip("no mpiexec")
-    command = [launcher, "-n", str(ranks), sys.executable, "-m", "mpi4py", str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+def test_ranks_agree_with_one(on_ranks, ranks):
+    done = on_ranks(Path(__file__).with_name("mpi_velocity.py"), ranks)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("agree") == ranks

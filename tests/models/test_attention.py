@@ -3,7 +3,7 @@ import pytest
 
 from pde_solver.errors import InputError
 from pde_solver.manifolds import Sphere
-from pde_solver.models import L2, Attention, Model, Softmax, Unnormalised
+from pde_solver.models import L2, Attention, Model, Softmax
 
 
 @pytest.mark.parametrize(
@@ -67,15 +67,16 @@ def test_plain_attention():
     assert not Attention(4.0, value=np.eye(3)).is_plain
 
 
-def test_velocity_from_the_sums():
-    # softmax divides by the denominator; unnormalised attention restores the scale that was taken out
-    shift, denominator = np.array([2.0, 3.0]), np.array([[4.0, 5.0]])
-    numerator = np.array([[[1.0, 2.0], [3.0, 4.0]]])
+def test_values_and_their_transpose():
+    rng = np.random.default_rng(1)
+    means, directions = rng.normal(size=(2, 5, 2)), rng.normal(size=(5, 2))
     value = np.array([[0.0, 1.0], [2.0, 0.0]])
-    softmax = Attention(value=value, weight=0.5).velocity(shift, denominator, numerator)
-    np.testing.assert_allclose(softmax, [[[0.25, 0.25], [0.4, 0.6]]], rtol=1e-15)
-    plain = Attention(normaliser=Unnormalised(log_scale=1.0)).velocity(shift, denominator, numerator)
-    np.testing.assert_allclose(plain, [[[np.e, 2 * np.e], [3 * np.e**2, 4 * np.e**2]]], rtol=1e-15)
+    head = Attention(value=value, weight=0.5)
+    np.testing.assert_allclose(head.values(np.array([[1.0, 2.0]])), [[1.0, 1.0]], rtol=1e-15)
+    along = np.einsum("znd,nd->zn", head.values(means), directions)
+    np.testing.assert_allclose(np.einsum("znd,nd->zn", means, head.pulled_back(directions)), along, rtol=1e-14)
+    assert Attention().values(means) is means
+    assert Attention().pulled_back(directions) is directions
 
 
 def test_description():
