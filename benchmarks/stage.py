@@ -1,6 +1,6 @@
 """One stage of finite volumes of order 2 on the icosphere: cells per second, against memory and an assembled form.
 
-    python benchmarks/stage.py [--level 8] [--beta 4 64] [--full-level 5] [--quick]
+    python benchmarks/stage.py [--level 8] [--beta 4 64] [--tolerance 1e-6] [--quick]
 
 One core. Each figure is the best of several repetitions, because other work on the machine only ever slows one down.
 
@@ -18,8 +18,7 @@ triad a = b + s c measured in the same run on arrays of 160 MB, 24 bytes an elem
 "assembled" is DOLFINx's `assemble_vector` of the upwind form in DG0, with a continuous linear velocity that is frozen
 too and coefficients packed in each call, as new densities need.
 
-"full" is `rate` with attention at β, at another depth in each call so that nothing is remembered; where velocities are
-summed directly its time grows with the square of the cells, so it has a level of its own.
+"full" is `rate` with attention at β, at another depth in each call so that nothing is remembered.
 """
 
 import argparse
@@ -46,7 +45,7 @@ class Frozen(ps.FiniteVolume):
 
     def __init__(self, mesh: ps.Mesh) -> None:
         super().__init__(ps.Model(mesh.manifold, ps.Attention(4.0)), mesh)
-        self._frozen = np.einsum("fd,fd->f", wind(self._midpoints), self._normals)[None]
+        self._frozen = np.einsum("fd,fd->f", wind(self._midpoints), self._velocity_normals)[None]
 
     def _normal_velocity(self, t: float, state: np.ndarray) -> np.ndarray:
         return self._frozen
@@ -99,10 +98,11 @@ def frozen_row(level: int, budget: float) -> tuple[int, float, float, float]:
     return mesh.cell_count, stage, limit, assembled_time(mesh, budget)
 
 
-def full_row(level: int, beta: float, budget: float) -> tuple[int, float, float]:
+def full_row(level: int, beta: float, tolerance: float, budget: float) -> tuple[int, float, float]:
     """Cells, and seconds of the full stage and of the frozen one on the same mesh."""
     mesh = ps.icosphere(level)
-    full, frozen = ps.FiniteVolume(ps.Model(mesh.manifold, ps.Attention(beta)), mesh), Frozen(mesh)
+    model = ps.Model(mesh.manifold, ps.Attention(beta))
+    full, frozen = ps.FiniteVolume(model, mesh, evaluation=ps.Evaluation(tolerance)), Frozen(mesh)
     state = full.initial(ps.VonMisesFisher((1, 2, 3), 2.0))
     rate, depths = np.empty_like(state), itertools.count()
     stage = best_time(lambda: full.rate(float(next(depths)), state, rate), budget)
@@ -115,14 +115,14 @@ def main() -> None:
     parser.add_argument(
         "--level", type=int, default=8, help="finest icosphere of the frozen stage (8: 1.3 million cells)"
     )
-    parser.add_argument("--full-level", type=int, default=5, help="icosphere of the full stage (5: 20,480 cells)")
+    parser.add_argument("--tolerance", type=float, default=1e-6, help="of the velocity")
     parser.add_argument(
         "--beta", type=float, nargs="*", default=[4.0, 64.0], help="inverse temperatures of the full stage"
     )
     parser.add_argument("--quick", action="store_true", help="small meshes, some seconds in all")
     arguments = parser.parse_args()
     budget = 0.3 if arguments.quick else 2.0
-    finest, full_level = (5, 3) if arguments.quick else (arguments.level, arguments.full_level)
+    finest = 5 if arguments.quick else arguments.level
     bandwidth = triad_bandwidth(budget)
     print(f"{processor()}, one core; triad {bandwidth / 1e9:.1f} GB/s; {BYTES_PER_CELL} bytes a cell")
     print(f"{'cells':>9} {'frozen':>9} {'Mcell/s':>8} {'of triad':>9} {'step limit':>11} {'assembled':>10}   ratio")
@@ -136,7 +136,7 @@ def main() -> None:
         )
     print(f"{'cells':>9} {'β':>6} {'full':>10} {'Mcell/s':>8}   full / frozen")
     for beta in arguments.beta:
-        cells, stage, frozen = full_row(full_level, beta, budget)
+        cells, stage, frozen = full_row(finest, beta, arguments.tolerance, budget)
         print(
             f"{cells:9d} {beta:6g} {1e3 * stage:7.2f} ms {cells / stage / 1e6:8.2f} {stage / frozen:10.1f}", flush=True
         )

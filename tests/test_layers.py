@@ -25,7 +25,7 @@ FLOORS = [
     ["labels", "measures"],
     ["manifolds"],
     ["parallel", "compiled"],
-    ["errors", "launcher"],
+    ["errors", "launcher", "threads"],
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 

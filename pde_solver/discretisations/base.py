@@ -14,6 +14,7 @@ from pde_solver.measures import TokenMeasure
 from pde_solver.models.model import Model
 from pde_solver.models.terms import Term
 from pde_solver.parallel import max_over_ranks, sum_over_ranks
+from pde_solver.threads import use_one_thread
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ class Discretisation(ABC):
 
     _term: Term
     _evaluate: Evaluator
+    #: If a method needs the velocity along them only: a tangent vector at each velocity point, (n, D).
+    _velocity_normals: np.ndarray | None = None
 
     @property
     def evaluation(self) -> Evaluation:
@@ -100,7 +103,8 @@ class Discretisation(ABC):
     def velocity_methods(self, state: np.ndarray) -> list[tuple[Proposal, Proposal]]:
         """For each group of heads, the method that sums it at this state, and the direct sum beside it. Collective."""
         points = self.velocity_points(state)
-        return self._evaluate.choices(self._term, self.measure(state), self.model.labels.mixing, points)
+        mixing = self.model.labels.mixing
+        return self._evaluate.choices(self._term, self.measure(state), mixing, points, self._velocity_normals)
 
     def enter(self, t: float) -> None:
         """Let the velocity in force around depth t act until the next call."""
@@ -220,4 +224,5 @@ def evaluator(where: str, model: Model, comm: MPI.Comm, evaluation: Evaluation |
     """
     if evaluation is not None and not isinstance(evaluation, Evaluation):
         raise InputError(f"{where}: evaluation must be an Evaluation(tolerance=..., method=...), found {evaluation!r}.")
+    use_one_thread()  # by now all libraries are loaded
     return Evaluator(model.manifold, comm, evaluation or Evaluation())

@@ -97,7 +97,8 @@ class FiniteVolume(MeshDiscretisation):
         points = halo.filled(self._points)
         frames = tangent_frames(self.model.manifold, self._points)
         differences = tangent_differences(halo.first, halo.neighbours, self._points, points, frames)
-        self._neighbourhoods = in_lanes(halo.first, halo.neighbours, least_squares(halo.first, differences))
+        coefficients = least_squares(halo.first, differences)
+        self._neighbourhoods = in_lanes(halo.first, halo.neighbours, coefficients)
 
         # Facet values average to the cell's mean if the facets' midpoints average to the centre: then they are ≥ 0
         # and none exceeds (number of facets) · mean, which is what the step limit needs.
@@ -125,10 +126,39 @@ class FiniteVolume(MeshDiscretisation):
         last = np.zeros(blocks * LANES, dtype=np.int64)
         last[: self._owned] = np.maximum(owned_beyond, np.arange(self._owned) // LANES)
         self._ready = np.maximum.accumulate(last.reshape(blocks, LANES).max(axis=1, initial=0))
-        self._sent_blocks = np.unique(self._exchange.sent // LANES)
+        self._prepare_sent_cells(halo, coefficients, padded)
         self._facet_values = self._exchange.vector(count)
         self._work = work_space(dimension, count)
         self._reconstruct, self._second_order_rate = reconstruction_kernels(dimension, count)
+
+    def _prepare_sent_cells(self, halo: VertexHalo, coefficients: np.ndarray, offsets: np.ndarray) -> None:
+        """The cells whose facet values other ranks wait for, packed into blocks of their own: they lie scattered."""
+        sent = self._exchange.sent
+        counts = np.diff(halo.first)[sent]
+        first = np.append(0, np.cumsum(counts))
+        entries = np.arange(first[-1]) - np.repeat(first[:-1] - halo.first[sent], counts)
+        # first the cells themselves, then whatever else is around them
+        others = np.setdiff1d(halo.neighbours[entries], sent)
+        self._around_sent = np.concatenate([sent, others])
+        number = np.zeros(self._exchange.size, dtype=np.int64)
+        number[self._around_sent] = np.arange(len(self._around_sent))
+        packed = in_lanes(first, number[halo.neighbours[entries]], coefficients[entries])
+        blocks = -(-len(sent) // LANES)
+        own = np.zeros((blocks * LANES, *offsets.shape[1:]), dtype=offsets.dtype)
+        own[: len(sent)] = offsets[sent]
+        lanes = np.ascontiguousarray(own.reshape(blocks, LANES, *offsets.shape[1:]).transpose(0, 2, 3, 1))
+        self._sent_neighbourhoods = (*packed, lanes)
+        self._sent_values = np.empty((len(sent), offsets.shape[1] + 1))
+
+    def _send_facet_values(self, density: np.ndarray) -> None:
+        """Fill in the facet values of the ghosts. Collective."""
+        values, sent = self._sent_values, self._exchange.sent
+        if len(sent):
+            blocks = np.arange(len(self._sent_neighbourhoods[3]))
+            around = density[self._around_sent]
+            self._reconstruct(blocks, around, *self._sent_neighbourhoods, len(sent), self._work, values.reshape(-1))
+            self._facet_values.array.reshape(-1, values.shape[1])[sent] = values
+        self._facet_values.scatter_forward()
 
     def _discretised(self, law: Law) -> np.ndarray:
         """Density at the cell points; of a cloud, the tokens' share in the nearest cells."""
@@ -156,9 +186,7 @@ class FiniteVolume(MeshDiscretisation):
                 continue
             around = (density, *self._neighbourhoods, self._offsets)
             values = self._facet_values.array
-            # other ranks need the facet values of their ghosts, so these come first
-            self._reconstruct(self._sent_blocks, *around, self._owned, self._work, values)
-            self._facet_values.scatter_forward()
+            self._send_facet_values(density)
             self._second_order_rate(*around, self._work, values, self._ready, *facets, rates[label])
 
     def _normal_velocity(self, t: float, state: np.ndarray) -> np.ndarray:

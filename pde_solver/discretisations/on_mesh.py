@@ -36,8 +36,6 @@ class MeshDiscretisation(Discretisation):
     _volumes: np.ndarray
     #: Where attention sees the density, (m, D).
     _points: np.ndarray
-    #: If a method needs the velocity along them only: a tangent vector at each velocity point, (n, D).
-    _velocity_normals: np.ndarray | None = None
 
     def __init__(self, model: Model, mesh: Mesh, evaluation: Evaluation | None = None) -> None:
         where = type(self).__name__

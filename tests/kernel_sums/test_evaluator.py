@@ -217,7 +217,9 @@ def test_the_tolerance_is_kept_in_the_plane_whatever_the_law(law):
     measure = TokenMeasure(points, (weights / weights.sum())[None])
     evaluate = Evaluator(Euclidean(2), measure.comm, Evaluation(1e-6, "rotated"))
     found = evaluate(Attention(8.0), measure, ONE, points).values
-    exact = Evaluator(Euclidean(2), measure.comm, Evaluation(method="dense"))(Attention(8.0), measure, ONE, points).values
+    exact = Evaluator(Euclidean(2), measure.comm, Evaluation(method="dense"))(
+        Attention(8.0), measure, ONE, points
+    ).values
     assert np.abs(found - exact).max() < 2e-6 * np.abs(exact).max()
 
 
