@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 RUN := $(BIN)/pde-solver run docs/gallery/three_bumps.toml --overwrite
 ON_TWO := $(BIN)/mpiexec -n 2 $(RUN)
-PARTICLES := mesh= discretisation.kind=particles discretisation.count=5000
+PARTICLES := mesh= discretisation.kind=particles discretisation.count=100000
 
 # one thread for each rank
 export OMP_NUM_THREADS ?= 1
@@ -22,13 +22,13 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(READY)
-	@echo "1. Finite volumes: 5,120 cells on 2 ranks"
+	@echo "1. Finite volumes: 81,920 cells on 2 ranks"
 	@$(ON_TWO) --output demo/finite-volume
 	@echo
-	@echo "2. Discontinuous Galerkin of degree 2: 1,280 cells on 2 ranks"
-	@$(ON_TWO) --output demo/dg2 mesh.level=3 discretisation.kind=discontinuous-galerkin
+	@echo "2. Discontinuous Galerkin of degree 2: 20,480 cells, 122,880 unknowns on 2 ranks"
+	@$(ON_TWO) --output demo/dg2 mesh.level=5 discretisation.kind=discontinuous-galerkin
 	@echo
-	@echo "3. Particles: 5,000 random tokens, four times with other random numbers, two runs at a time"
+	@echo "3. Particles: 100,000 random tokens, four times with other random numbers, two runs at a time"
 	@seq 4 | xargs -P 2 -I SEED $(RUN) --quiet --output demo/particles-SEED $(PARTICLES) discretisation.seed=SEED
 	@echo
 	@echo "4. Do they agree? Finite volumes and discontinuous Galerkin against the mean of the particles"

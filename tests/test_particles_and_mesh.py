@@ -58,3 +58,17 @@ def test_tokens_stay_on_the_sphere_and_keep_the_order():
     finest = run(1 / 64)
     errors = [np.abs(run(step) - finest).max() for step in (1 / 4, 1 / 8)]
     assert np.log2(errors[0] / errors[1]) == pytest.approx(3, abs=0.5)
+
+
+def test_many_tokens_keep_the_fast_sums_through_a_run():
+    # inside a step tokens leave the sphere by a little: fast and direct sums must mean the same velocity there
+    model = ps.Model(ps.Sphere(3), ps.Attention(16.0))
+    particles = ps.Particles(model, count=6000, seed=1)
+    simulation = ps.Simulation(particles, ps.VonMisesFisher((0, 0, 1), kappa=2.0), stop=0.6)
+    outcome = simulation.run()
+    assert [chosen.family for chosen, _ in particles.velocity_methods(simulation.state)] == ["sphere"]
+    assert outcome.velocity_error < 1e-6
+    direct = ps.Particles(model, count=6000, seed=1, evaluation=ps.Evaluation(method="dense"))
+    right = ps.Simulation(direct, ps.VonMisesFisher((0, 0, 1), kappa=2.0), stop=0.6)
+    assert right.run().velocity_error is None
+    np.testing.assert_allclose(simulation.snapshot.measure.points, right.snapshot.measure.points, rtol=0, atol=1e-5)

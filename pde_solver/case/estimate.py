@@ -87,8 +87,7 @@ def _velocity(simulation: Simulation) -> list[tuple[str, str]]:
             text += f"; nothing quicker promises {evaluation.tolerance:.0e}"
         else:
             text += f", the direct sum {_seconds(direct.seconds)}; promises {chosen.error:.0e}"
-        if discretisation.comm.size > 1:
-            text += f"; each rank sends {_size(chosen.communication)}"
+        text += f"; between ranks {_size(chosen.communication)} from each"
         lines.append(("velocity", text))
     return lines or [("velocity", "no attention")]
 

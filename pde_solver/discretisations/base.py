@@ -85,20 +85,20 @@ class Discretisation(ABC):
 
     @property
     def velocity_error(self) -> float | None:
-        """The largest error of the velocity that a check has found, relative to the largest velocity; None before one.
+        """The largest error, relative to the largest velocity, that a check has found in velocities that were used.
 
-        None as well where all sums are direct, hence exact.
+        None before one, and where all sums are direct, hence exact.
         """
         return self._evaluate.error
 
     @property
-    def evaluation_progress(self) -> tuple[int, int]:
-        """How far the evaluation of the velocity has been refined, and how often it was used: for a run that is resumed."""
-        return self._evaluate.refinement, self._evaluate.evaluations
+    def evaluation_progress(self) -> np.ndarray:
+        """How far the evaluation of the velocity has been refined and checked, numbers for a run that is resumed."""
+        return self._evaluate.progress
 
     @evaluation_progress.setter
-    def evaluation_progress(self, progress: tuple[int, int]) -> None:
-        self._evaluate.refinement, self._evaluate.evaluations = progress
+    def evaluation_progress(self, progress: np.ndarray) -> None:
+        self._evaluate.progress = progress
 
     def velocity_methods(self, state: np.ndarray) -> list[tuple[Proposal, Proposal]]:
         """For each group of heads, the method that sums it at this state, and the direct sum beside it. Collective."""

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from mpi4py import MPI
@@ -111,6 +112,9 @@ class Particles(Discretisation):
     def _fields(self, state: np.ndarray) -> Iterator[Field]:
         """The velocity at each label's own tokens. Collective."""
         measure = self.measure(state)
+        if isinstance(self.model.manifold, Sphere):
+            # inside a step tokens leave the sphere by a little; the velocity there is that of the nearest point
+            measure = replace(measure, points=self.model.manifold.retract(measure.points))
         mixing = self.model.labels.mixing
         for label in range(self._shape[0]):
             own = slice(label * self._tokens, (label + 1) * self._tokens)

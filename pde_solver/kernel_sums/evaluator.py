@@ -1,34 +1,31 @@
 """The velocity of a term at many points, to a tolerance: methods chosen, checked, refined."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from mpi4py import MPI
 
 from pde_solver.errors import InputError, RunStopped
-from pde_solver.kernel_sums.choose import choose
 from pde_solver.kernel_sums.evaluation import Evaluation
 from pde_solver.kernel_sums.field import Field, field_of
-from pde_solver.kernel_sums.method import Attended, Problem, Proposal, Sums
+from pde_solver.kernel_sums.method import Attended, Proposal
 from pde_solver.kernel_sums.over_ranks import sums_over_ranks
-from pde_solver.kernel_sums.spot_check import SAMPLE, Sample, importance
-from pde_solver.manifolds import Manifold, Sphere
+from pde_solver.kernel_sums.plan import Plan
+from pde_solver.kernel_sums.spot_check import importance_for
+from pde_solver.manifolds import Manifold
 from pde_solver.measures import TokenMeasure
-from pde_solver.models.attention import Attention
 from pde_solver.models.terms import Term
-from pde_solver.parallel import allgather_rows, max_over_ranks, sum_over_lower_ranks, sum_over_ranks
+from pde_solver.parallel import allgather_rows, max_over_ranks, sum_over_lower_ranks
 
 #: A mean is asked to this fraction of the velocity's tolerance: the tangential part is smaller than the mean.
 _MARGIN = 0.3
 #: Velocities below this fraction of what attention could do need not be known relative to themselves.
 _STANDSTILL = 1e-5
-#: What a check may cost, as a fraction of the evaluations between two of them, and how many these may be.
-_BUDGET = 0.05
-_OFTENEST, _RAREST = 8, 64
-#: Seconds of a check: fixed, and for each source.
-_CHECK_OVERHEAD, _CHECK_PER_SOURCE = 1e-3, SAMPLE * 0.8e-9
+#: An error found at a few targets is accepted up to this fraction of the tolerance: elsewhere it may be larger.
+_ACCEPTED = 0.5
+#: After so many checks in a row whose error is below this fraction of the tolerance, the refinement is taken back by one.
+_EASY_CHECKS, _EASY = 4, 1e-2
 
 
 class Evaluator:
@@ -44,12 +41,28 @@ class Evaluator:
         self.manifold = manifold
         self.comm = comm
         self.evaluation = evaluation
-        #: The largest error that a check has found and accepted, relative to the largest velocity; None before one.
+        #: The largest error, relative to the largest velocity, that a check has found in velocities that were used, or None.
         self.error: float | None = None
-        #: How many powers of ten the methods work below the tolerance, and evaluations so far: what a resumed run needs.
+        #: How many powers of ten the methods work below the tolerance.
         self.refinement = 0
-        self.evaluations = 0
-        self._plan: _Plan | None = None
+        self._plan: Plan | None = None
+        self._checks = 0
+        self._until_check = 0
+        self._easy = 0
+        self._checked: tuple[Term, tuple[str, ...]] | None = None
+        self._resumed = False
+
+    @property
+    def progress(self) -> np.ndarray:
+        """What a resumed run must know to go on in the same way: refinement, checks so far and when the next is due, error."""
+        error = np.nan if self.error is None else self.error
+        return np.array([self.refinement, self._checks, self._until_check, self._easy, error])
+
+    @progress.setter
+    def progress(self, progress: np.ndarray) -> None:
+        self.refinement, self._checks, self._until_check, self._easy = (int(number) for number in progress[:4])
+        self.error = None if np.isnan(progress[4]) else float(progress[4])
+        self._resumed = self._checks > 0
 
     def __call__(
         self,
@@ -66,39 +79,67 @@ class Evaluator:
             measure: the laws μ_z of all labels.
             mixing: (labels', labels) whom the wanted labels attend to, ν = mixing · μ.
             points: (n, D) this rank's points x. What depends on points and sources alone is kept as long as both are the
-                same arrays as before.
+                same arrays as before, so they must not be changed in place.
             normals: (n, D) tangent vectors; then only ⟨normal, velocity⟩ is wanted.
 
         Raises:
             InputError: if a label attends to no mass, or the method that was asked for cannot be used.
             RunStopped: if it misses the tolerance.
         """
-        plan = self._planned(term, measure, mixing, points, normals)
-        while True:
-            attended = plan.attended(measure, mixing)
-            field = field_of(term, self.manifold, points, attended, normals)
-            if plan.exact or self.evaluations % plan.check_every:
-                break
-            error = self._measured_error(plan, field, measure, mixing)
-            if error <= self.evaluation.tolerance:
-                self.error = error if self.error is None else max(error, self.error)
-                break
-            # a nan is the time loop's to find
-            if not math.isfinite(error):
-                break
-            self.refinement += max(1, math.ceil(math.log10(error / self.evaluation.tolerance)))
-            self._plan = None
-            try:
-                plan = self._planned(term, measure, mixing, points, normals)
-            except InputError as refused:
-                raise RunStopped(
-                    f"velocity: {plan.names} misses the truth by {error:.1e} of the largest velocity, allowed are "
-                    f"{self.evaluation.tolerance:.1e}. {refused}"
-                ) from None
-        self.evaluations += 1
+        field = self._evaluated(term, measure, mixing, points, normals)
         if len(field.values) == len(mixing):
             return field
         return replace(field, values=np.repeat(field.values, len(mixing), axis=0))  # a drift alone knows no labels
+
+    def _evaluated(
+        self, term: Term, measure: TokenMeasure, mixing: np.ndarray, points: np.ndarray, normals: np.ndarray | None
+    ) -> Field:
+        """A velocity that is checked if it is time, and evaluated again by a finer method until the check is passed."""
+        found_before: float | None = None
+        while True:
+            try:
+                plan = self._planned(term, measure, mixing, points, normals)
+            except InputError as refused:
+                if found_before is None:
+                    raise
+                raise RunStopped(
+                    f"velocity: its error is {found_before:.1e} of the largest velocity, allowed are "
+                    f"{self.evaluation.tolerance:.1e}. {refused}"
+                ) from None
+            field = field_of(term, self.manifold, points, plan.attended(measure, mixing), normals)
+            if self._resumed:  # what acts now was checked before the run was interrupted
+                self._checked, self._resumed = (term, plan.families), False
+            known = self._checked is not None and self._checked[0] is term and self._checked[1] == plan.families
+            used = known and found_before is None
+            self._until_check -= 1
+            if used and self._until_check > 0:
+                return field
+            self._until_check = _coprime(plan.check_every, len(measure.weights))
+            self._checked = (term, plan.families)
+            if plan.exact:
+                self._relax(easy=self.refinement > 0)
+                return field
+            error = self._measured_error(plan, field, measure, mixing)
+            self._checks += 1
+            if not math.isfinite(error):  # the time loop's to find
+                return field
+            accepted = error <= _ACCEPTED * self.evaluation.tolerance
+            if accepted or used:  # else nobody has seen such a velocity
+                self.error = error if self.error is None else max(error, self.error)
+            if accepted:
+                self._relax(easy=error < _EASY * self.evaluation.tolerance)
+                return field
+            found_before, self._easy = error, 0
+            self.refinement += max(1, math.ceil(math.log10(error / (_ACCEPTED * self.evaluation.tolerance))))
+            self._plan = None
+
+    def _relax(self, easy: bool) -> None:
+        """Take the refinement back by one after many checks without need for it."""
+        self._easy = self._easy + 1 if easy else 0
+        if self._easy >= _EASY_CHECKS and self.refinement > 0:
+            self._easy = 0
+            self.refinement -= 1
+            self._plan = self._checked = None  # the next evaluation is checked
 
     def log_partitions(
         self, term: Term, measure: TokenMeasure, mixing: np.ndarray, points: np.ndarray
@@ -130,21 +171,20 @@ class Evaluator:
 
     def _planned(
         self, term: Term, measure: TokenMeasure, mixing: np.ndarray, points: np.ndarray, normals: np.ndarray | None
-    ) -> "_Plan":
+    ) -> Plan:
         plan = self._plan
         fits = plan is not None and plan.is_for(term, measure, points, normals)
         if plan is None or not fits:
             tolerance = _MARGIN * self.evaluation.tolerance * 10.0**-self.refinement
-            plan = _Plan(self, term, measure, mixing, points, normals, tolerance)
+            plan = Plan(self.manifold, self.evaluation.method, tolerance, term, measure, mixing, points, normals)
             self._plan = plan
         return plan
 
-    def _measured_error(self, plan: "_Plan", field: Field, measure: TokenMeasure, mixing: np.ndarray) -> float:
+    def _measured_error(self, plan: Plan, field: Field, measure: TokenMeasure, mixing: np.ndarray) -> float:
         """The largest error at a few targets, relative to the largest velocity, by direct sums. Collective."""
-        number = self.evaluations
         sample = plan.sample()
-        mass = importance(plan.mass_near(plan.points[sample.pool]).max(axis=0))
-        chosen = sample.draw(number, mass)
+        mass = importance_for(plan.mass_near(plan.points[sample.pool]), mixing).max(axis=0)
+        chosen = sample.draw(self._checks, mass)
         points = allgather_rows(self.comm, plan.points[chosen])
         normals = None if plan.normals is None else allgather_rows(self.comm, plan.normals[chosen])
         weights = mixing @ measure.weights
@@ -158,9 +198,8 @@ class Evaluator:
         right = field_of(plan.term, self.manifold, points, attended, normals).values
         first = sum_over_lower_ranks(self.comm, len(chosen))
         difference = field.values[:, chosen] - right[:, first : first + len(chosen)]
-        counted = importance(plan.mass_near(plan.points[chosen]).max(axis=0)) * _length(
-            difference, plan.normals, chosen
-        )
+        counted = _length(difference, plan.normals, chosen)
+        counted = counted * importance_for(plan.mass_near(plan.points[chosen]), mixing)
         speed = _length(field.values, plan.normals, slice(None))
         largest = max_over_ranks(self.comm, np.max(speed, initial=0.0))
         scale = max(largest, _STANDSTILL * max_over_ranks(self.comm, field.rate))
@@ -175,127 +214,8 @@ def _length(values: np.ndarray, normals: np.ndarray | None, chosen: np.ndarray |
         return np.nan_to_num(np.abs(values) / np.linalg.norm(normals[chosen], axis=-1), nan=0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class _Group:
-    """Heads that one method sums together."""
-
-    heads: tuple[Attention, ...]
-    proposal: Proposal
-    direct: Proposal
-    sums: Sums
-    directions: list[np.ndarray] | None
-
-
-class _Plan:
-    """The methods for one term at one set of points over one set of sources."""
-
-    def __init__(
-        self,
-        evaluator: Evaluator,
-        term: Term,
-        measure: TokenMeasure,
-        mixing: np.ndarray,
-        points: np.ndarray,
-        normals: np.ndarray | None,
-        tolerance: float,
-    ) -> None:
-        self.term, self.points, self.sources, self.normals = term, points, measure.points, normals
-        self._comm = comm = evaluator.comm
-        self.heads = [part for part in term.summands() if isinstance(part, Attention)]
-        self.groups: list[_Group] = []
-        self._sample: Sample | None = None
-        if self.heads:
-            _check_mass(measure, mixing)
-        counts = sum_over_ranks(comm, np.array([len(points), len(measure.points)])) if self.heads else (0, 0)
-        for heads in _grouped(evaluator.manifold, self.heads):
-            problem = Problem(
-                manifold=evaluator.manifold,
-                heads=heads,
-                targets=points,
-                sources=measure.points,
-                comm=comm,
-                target_count=int(counts[0]),
-                source_count=int(counts[1]),
-                labels=len(measure.weights),
-                tolerance=tolerance,
-            )
-            proposal = choose(problem, evaluator.evaluation.method)
-            directions = None if normals is None else [head.pulled_back(normals) for head in heads]
-            direct = choose(problem, "dense")
-            self.groups.append(_Group(heads, proposal, direct, proposal.build(), directions))
-        self.exact = all(group.proposal.family == "dense" for group in self.groups)
-        seconds = sum(group.proposal.seconds for group in self.groups)
-        check = _CHECK_OVERHEAD + _CHECK_PER_SOURCE * float(counts[1]) * len(self.heads)
-        self.check_every = int(np.clip(check / (_BUDGET * seconds), _OFTENEST, _RAREST)) if seconds else 1
-
-    @property
-    def names(self) -> str:
-        """The methods, for people."""
-        return " and ".join(dict.fromkeys(group.proposal.name for group in self.groups))
-
-    def is_for(self, term: Term, measure: TokenMeasure, points: np.ndarray, normals: np.ndarray | None) -> bool:
-        """Whether the plan holds for these very arrays."""
-        return (
-            term is self.term and points is self.points and measure.points is self.sources and normals is self.normals
-        )
-
-    def sample(self) -> Sample:
-        """Targets for checks; drawn up at the first. Collective."""
-        if self._sample is None:
-            self._sample = Sample(self._comm, self.points)
-        return self._sample
-
-    def mass_near(self, points: np.ndarray) -> np.ndarray:
-        """How much of the laws lies around points, of the first method that knows, (labels, k)."""
-        group = next(group for group in self.groups if group.proposal.family != "dense")
-        return group.sums.mass_near(points)
-
-    def attended(self, measure: TokenMeasure, mixing: np.ndarray, partition: bool = False) -> list[Attended]:
-        """What each head attends to, cancellation mended. Collective."""
-        result: list[Attended] = []
-        for group in self.groups:
-            wanted = partition or any(not head.normaliser.normalised for head in group.heads)
-            found = group.sums.attend(measure.weights, mixing, group.directions, partition=wanted)
-            if group.proposal.family != "dense":
-                found = [self._mended(*pair, group, measure, mixing) for pair in enumerate(found)]
-            result += found
-        return result
-
-    def _mended(
-        self, index: int, found: Attended, group: _Group, measure: TokenMeasure, mixing: np.ndarray
-    ) -> Attended:
-        """Direct sums where the method's own have lost their digits. Collective."""
-        doubtful = np.zeros(found.mean.shape[:2], dtype=bool) if found.doubtful is None else found.doubtful
-        counts = sum_over_ranks(self._comm, doubtful.sum(axis=1))
-        for label in np.flatnonzero(counts):
-            places = np.flatnonzero(doubtful[label])
-            targets = allgather_rows(self._comm, self.points[places])
-            weights = (mixing[label] @ measure.weights)[None]
-            sums = sums_over_ranks(self._comm, group.heads[index], targets, measure.points, weights)
-            first = sum_over_lower_ranks(self._comm, len(places))
-            own = slice(first, first + len(places))
-            mean = sums.mean[0, own]
-            if group.directions is not None:
-                mean = np.einsum("nd,nd->n", mean, group.directions[index][places])
-            found.mean[label, places] = mean
-            if found.log_partition is not None:
-                found.log_partition[label, places] = sums.log_partition[0, own]
-        return replace(found, doubtful=None)
-
-
-def _grouped(manifold: Manifold, heads: Sequence[Attention]) -> list[tuple[Attention, ...]]:
-    """On spheres all heads share one transform of the law; in R^d each has axes of its own."""
-    if isinstance(manifold, Sphere):
-        return [tuple(heads)] if heads else []
-    return [(head,) for head in heads]
-
-
-def _check_mass(measure: TokenMeasure, mixing: np.ndarray) -> None:
-    attended = mixing @ (np.abs(measure.weights) > 0).any(axis=1).astype(float)
-    attended = sum_over_ranks(measure.comm, attended)
-    empty = np.flatnonzero(attended == 0)
-    if len(empty):
-        raise InputError(
-            f"Attention: row {empty[0]} of the attended laws has no mass, all weights of its sources are zero; "
-            "check the state and the mixing matrix of the labels."
-        )
+def _coprime(period: int, labels: int) -> int:
+    """A period without a factor in common with the labels, which may be evaluated in turn: each is checked now and then."""
+    while math.gcd(period, labels) > 1:
+        period += 1
+    return period

@@ -86,10 +86,8 @@ class Harmonics:
             (degree + 1, degree + 1, c) coefficients [m, l].
         """
         columns, half, count = len(grid), self.latitudes // 2, self.degree + 1
-        if self._waves is None:
-            spectrum = np.fft.rfft(grid, axis=2)[:, :, :count]
-        else:
-            spectrum = (grid @ self._waves.T).view(complex)
+        waves = self._waves
+        spectrum = np.fft.rfft(grid, axis=2)[:, :, :count] if waves is None else (grid @ waves.T).view(complex)
         rings = np.ascontiguousarray(spectrum.transpose(2, 1, 0)).view(float)
         north, south = rings[:, :half], rings[:, : half - 1 : -1]
         even, odd = north + south, north - south
@@ -122,7 +120,12 @@ class Harmonics:
             np.matmul(rings.view(float), self._waves, out=out)
 
 
-@functools.lru_cache(maxsize=32)
+def table_bytes(degree: int, latitudes: int) -> int:
+    """Bytes of the Legendre functions of `Harmonics`, 0 ≤ m ≤ l ≤ degree on half the latitudes, without their padding."""
+    return 8 * (degree + 1) * (degree + 2) // 2 * (latitudes // 2)
+
+
+@functools.lru_cache(maxsize=12)
 def harmonics(degree: int, latitudes: int) -> Harmonics:
     """The harmonics of this degree on this grid, whose tables are made once."""
     return Harmonics(degree, latitudes)

@@ -9,7 +9,7 @@ from mpi4py import MPI
 
 from pde_solver.kernel_sums.method import Attended, Problem, Proposal, Sums
 from pde_solver.kernel_sums.separable import SeparableKernel, diagonal_of, largest_around, separable_products
-from pde_solver.kernel_sums.whose_mass import importance_for
+from pde_solver.kernel_sums.spot_check import importance_for
 from pde_solver.manifolds import Euclidean
 from pde_solver.models.attention import Attention
 from pde_solver.models.normalisers import L2

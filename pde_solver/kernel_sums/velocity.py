@@ -29,7 +29,8 @@ def velocity(
         points: (n, D) this rank's points x.
         measure: the laws μ_z of all labels, distributed over the ranks of `measure.comm`.
         labels: the labels z wanted; all by default.
-        evaluation: tolerance and method; by default `Evaluation()`.
+        evaluation: tolerance and method; by default direct sums, which are exact. The tolerance of other methods holds where
+            there are tokens.
 
     Returns:
         (labels, n, D), tangent to the manifold.
@@ -41,6 +42,6 @@ def velocity(
     wanted = list(range(model.labels.count)) if labels is None else list(labels)
     mixing = np.asarray(model.labels.mixing)
     some = len(wanted) < len(mixing)
-    evaluate = Evaluator(model.manifold, measure.comm, evaluation or Evaluation())
+    evaluate = Evaluator(model.manifold, measure.comm, evaluation or Evaluation(method="dense"))
     values = evaluate(model.velocity.at(t), measure, mixing[wanted] if some else mixing, points).values
     return values if some or labels is None else values[wanted]

@@ -12,7 +12,7 @@ import numpy as np
 from pde_solver.densities import Law
 from pde_solver.discretisations.base import Discretisation
 from pde_solver.errors import InputError, did_you_mean
-from pde_solver.kernel_sums import energy, velocity
+from pde_solver.kernel_sums import Evaluation, energy, velocity
 from pde_solver.measures import TokenMeasure
 from pde_solver.observing.clustering import count_clusters
 from pde_solver.observing.distances import Method, wasserstein
@@ -84,7 +84,8 @@ def order_parameter(snapshot: Snapshot) -> float:
 
 def velocity_norm(snapshot: Snapshot) -> float:
     """(Σ_z π_z ∫ |X_z|² dμ_z)^{1/2}, with the velocity X of the model summed afresh at the points of the measure."""
-    field = velocity(snapshot.model, snapshot.t, snapshot.measure.points, snapshot.measure)
+    points = snapshot.measure.points
+    field = velocity(snapshot.model, snapshot.t, points, snapshot.measure, evaluation=Evaluation())
     squares = np.einsum("zm,zmd,zmd->z", snapshot.measure.weights, field, field)
     return float(np.sqrt(np.dot(snapshot.model.labels.weights, sum_over_ranks(snapshot.comm, squares))))
 

@@ -172,7 +172,7 @@ class Simulation:
             "wall_mass": float(self._wall_mass),
             "observed": float(self._observed),
             "initial_mass": self._initial_mass,
-            "evaluation": np.array(self.discretisation.evaluation_progress),
+            "evaluation": self.discretisation.evaluation_progress,
         }
         return {"case_text": self.case_text, "histories": histories, "extra": extra}
 
@@ -208,8 +208,8 @@ class Simulation:
         self._wall_mass = float(checkpoint.extra["wall_mass"])
         self._observed = bool(checkpoint.extra["observed"])
         self._initial_mass = np.asarray(checkpoint.extra["initial_mass"])
-        refinement, evaluations = checkpoint.extra["evaluation"]
-        self.discretisation.evaluation_progress = (int(refinement), int(evaluations))
+        if "evaluation" in checkpoint.extra:  # older checkpoints have none
+            self.discretisation.evaluation_progress = checkpoint.extra["evaluation"]
         for name, (times, values) in checkpoint.histories.items():
             if name in self._records:
                 self._records[name].restore(times, values)

@@ -17,8 +17,8 @@ class Outcome:
         mass_error: largest relative change of any label's mass.
         minimum: smallest density at the end (nan for tokens).
         wall_mass: mass that pressed against walls, Σ wall flux · step (0 without walls).
-        velocity_error: largest error of the velocity that a check has found, relative to the largest velocity (None where
-            all sums were direct).
+        velocity_error: largest error that a check has found in velocities that were used, relative to the largest velocity
+            (None where all sums were direct).
         reason: why the run ended early, empty if it did not.
     """
 

@@ -1,5 +1,6 @@
 """The evaluator with methods that keep or break their promises."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,6 @@ from pde_solver.kernel_sums.method import Attended, Proposal, Sums
 from pde_solver.manifolds import Euclidean, Sphere
 from pde_solver.measures import TokenMeasure
 from pde_solver.models import Attention, Linear, Unnormalised
-from pde_solver.parallel import sum_over_ranks
 
 ONE = np.ones((1, 1))
 
@@ -116,7 +116,7 @@ def test_a_method_that_was_asked_for_and_cannot_ends_the_run(room, monkeypatch):
 
     monkeypatch.setattr(found_room, "proposals", staticmethod(never_below))
     evaluate = evaluator(measure, tolerance=1e-4, method="sphere")
-    with pytest.raises(RunStopped, match=r"careless sums misses the truth by .* allowed are 1\.0e-04"):
+    with pytest.raises(RunStopped, match=r"velocity: its error is .* of the largest velocity, allowed are 1\.0e-04"):
         evaluate(Attention(4.0), measure, ONE, measure.points)
 
 
@@ -143,7 +143,7 @@ def test_doubtful_targets_are_summed_directly(room):
 
 
 def test_checks_come_now_and_then(room):
-    # right at first, wrong from the second evaluation on: found out when the next check is due
+    # right at first, wrong from the second evaluation on: found out when the next check is due, and told
     room(times=0.0)
     measure, term = tokens(), Attention(4.0)
     evaluate = evaluator(measure, tolerance=1e-4)
@@ -155,8 +155,74 @@ def test_checks_come_now_and_then(room):
     for _ in range(every - 1):
         found = evaluate(term, measure, ONE, measure.points).values
     assert np.abs(found - right(term, measure)).max() > 1e-3
+    assert evaluate.error < 1e-12
     found = evaluate(term, measure, ONE, measure.points).values
     assert np.abs(found - right(term, measure)).max() < 1e-4
+    assert evaluate.error > 1e-3
+
+
+def test_a_new_term_is_checked_at_once(room):
+    found_room = room(times=0.0)
+    measure = tokens()
+    evaluate = evaluator(measure, tolerance=1e-4)
+    evaluate(Attention(4.0), measure, ONE, measure.points)
+    honest = found_room.proposals
+
+    def careless(problem):  # promises its tolerance and misses it by far, unless it is asked for little
+        proposal = honest(problem)[0]
+        return [replace(proposal, build=lambda: Careless(problem, 1e4 if problem.tolerance > 1e-6 else 0.0, []))]
+
+    found_room.proposals = staticmethod(careless)
+    later = Attention(5.0)
+    found = evaluate(later, measure, ONE, measure.points).values
+    assert np.abs(found - right(later, measure)).max() < 1e-4
+    assert evaluate.refinement > 0
+
+
+def test_refinement_is_taken_back_where_it_is_not_needed(room):
+    room(times=0.0)
+    measure, term = tokens(), Attention(4.0)
+    evaluate = evaluator(measure, tolerance=1e-4)
+    evaluate.refinement = 1
+    for _ in range(6 * 65):
+        evaluate(term, measure, ONE, measure.points)
+    assert evaluate.refinement == 0
+
+
+def test_a_resumed_evaluator_goes_on_with_the_same_checks(room):
+    room(times=0.02)
+    measure, term = tokens(), Attention(4.0)
+    first, second = evaluator(measure, tolerance=1e-4), evaluator(measure, tolerance=1e-4)
+    for _ in range(5):
+        first(term, measure, ONE, measure.points)
+    second.progress = first.progress
+    for _ in range(80):
+        first(term, measure, ONE, measure.points)
+        second(term, measure, ONE, measure.points)
+        np.testing.assert_array_equal(first.progress, second.progress)
+
+
+def test_each_label_is_checked_where_its_own_mass_is():
+    # three bumps apart, each attending to itself: nobody needs its velocity at another one's place
+    rng = np.random.default_rng(2)
+    points = Sphere(3).retract(rng.normal(size=(6000, 3)))
+    weights = np.exp(30 * (points @ np.eye(3) - 1)).T
+    measure = TokenMeasure(points, weights / weights.sum(axis=1, keepdims=True))
+    evaluate = evaluator(measure, tolerance=1e-5)
+    evaluate(Attention(32.0), measure, np.eye(3), points)
+    assert [proposal.family for proposal, _ in evaluate.choices(Attention(32.0), measure, np.eye(3), points)] == [
+        "sphere"
+    ]
+    assert evaluate.refinement == 0
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_tokens_that_are_not_finite_become_nan(bad):
+    # the fast methods have no place for them; the time loop finds the nan
+    measure = tokens(count=3000)
+    measure.points[17] = bad
+    found = evaluator(measure)(Attention(4.0), measure, ONE, measure.points).values
+    assert np.isnan(found).any()
 
 
 def test_products_with_normals():
@@ -195,13 +261,12 @@ def test_a_method_that_does_not_apply_is_refused():
         evaluator(measure, method="tensor")(Attention(4.0), measure, ONE, measure.points)
 
 
-def test_nan_is_left_to_the_time_loop(room):
+@pytest.mark.parametrize("bad", [[3], slice(None)])
+def test_a_nan_weight_is_left_to_the_time_loop(room, bad):
     room(times=0.5)
     measure = tokens()
-    measure.weights[0, 3] = np.nan
-    found = evaluator(measure)(Attention(4.0), measure, ONE, measure.points).values
-    assert np.isnan(found).any()
-    assert sum_over_ranks(measure.comm, 1) == 1
+    measure.weights[0, bad] = np.nan
+    assert np.isnan(evaluator(measure)(Attention(4.0), measure, ONE, measure.points).values).any()
 
 
 @pytest.mark.parametrize("law", ["atoms", "bump"])
@@ -220,7 +285,7 @@ def test_the_tolerance_is_kept_in_the_plane_whatever_the_law(law):
     exact = Evaluator(Euclidean(2), measure.comm, Evaluation(method="dense"))(
         Attention(8.0), measure, ONE, points
     ).values
-    assert np.abs(found - exact).max() < 2e-6 * np.abs(exact).max()
+    assert np.abs(found - exact).max() < 1e-6 * np.abs(exact).max()
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from scipy.special import sph_harm_y
 
-from pde_solver.kernel_sums.harmonics import Harmonics, bessel, harmonics, truncation, with_moments
+from pde_solver.kernel_sums.harmonics import Harmonics, bessel, harmonics, table_bytes, truncation, with_moments
 
 
 def grid(latitudes):
@@ -55,6 +55,12 @@ def test_high_degrees_at_all_latitudes():
         table.synthesise(coefficients, out)
         right = (2 if m else 1) * sph_harm_y(ell, m, theta, phi[:5]).real
         np.testing.assert_allclose(out[0, :, :5], right, rtol=0, atol=2e-12)
+
+
+@pytest.mark.parametrize(("degree", "latitudes"), [(64, 80), (200, 240)])
+def test_memory_of_the_legendre_functions(degree, latitudes):
+    taken = sum(block.symmetric.nbytes + block.antisymmetric.nbytes for block in Harmonics(degree, latitudes)._blocks)
+    assert 1 <= taken / table_bytes(degree, latitudes) < 1.25  # blocks hold zeros beside the triangle
 
 
 def test_moments_are_coefficients_of_the_multiplied_law():

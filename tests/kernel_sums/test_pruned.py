@@ -3,7 +3,7 @@ import pytest
 
 from pde_solver.errors import InputError
 from pde_solver.kernel_sums import exponential_sums, pruned
-from pde_solver.kernel_sums.pruned import compact_order, pruned_sums
+from pde_solver.kernel_sums.pruned import pruned_sums
 
 EPSILON = np.finfo(float).eps
 
@@ -183,13 +183,3 @@ def test_a_label_without_mass_is_named():
     points = lattice(1_500)
     with pytest.raises(InputError, match="row 0 of the attended laws has no mass"):
         pruned_sums(points, points, points, np.zeros((1, 600)))
-
-
-@pytest.mark.parametrize("count", [1, 63, 64, 65, 1_000])
-def test_compact_order_is_an_order_with_compact_runs(count):
-    rng = np.random.default_rng(6)
-    points = rng.random((count, 2))
-    order = compact_order(points, 64)
-    assert np.array_equal(np.sort(order), np.arange(count))
-    areas = [np.prod(np.ptp(points[order[begin : begin + 64]], axis=0)) for begin in range(0, count, 64)]
-    assert sum(areas) <= 1

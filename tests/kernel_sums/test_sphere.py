@@ -173,6 +173,19 @@ def test_only_for_the_sphere():
     assert not proposals(Problem(Sphere(2), (Attention(),), points, points, MPI.COMM_SELF, 10, 10, 1, 1e-6))
 
 
+def test_no_promise_below_round_off():
+    points = law("uniform", 10)[0]
+    assert [len(proposals(problem([Attention(4.0)], points, points, t))) for t in (1e-11, 1e-12, 1e-13)] == [1, 1, 0]
+
+
+def test_no_proposal_where_the_legendre_functions_would_fill_the_memory():
+    # 8 bytes · 226²/2 · 160 latitudes are 33 MB for one head; heads of different β have tables of their own
+    points = law("uniform", 10)[0]
+    different, equal = ([Attention(1024.0 * (1 - slope * h)) for h in range(12)] for slope in (0.02, 0.0))
+    assert not proposals(problem(different, points, points, 1e-6))
+    assert len(proposals(problem(equal, points, points, 1e-6))) == 1
+
+
 @pytest.mark.parametrize("ranks", [2, 3])  # with 3 the last has no points
 def test_ranks_agree_with_one(on_ranks, ranks):
     done = on_ranks(Path(__file__).with_name("mpi_sphere.py"), ranks)
