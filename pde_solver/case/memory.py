@@ -17,8 +17,8 @@ from pde_solver.parallel import allgather_rows
 
 #: Vectors of the length of the state that a time scheme, a limiter and a velocity hold at once.
 VECTORS = 16
-#: Numbers that finite volumes keep for each cell: neighbours, facets, gradients; measured on 81,920 triangles.
-NUMBERS_PER_CELL = 225
+#: Numbers that finite volumes keep for each cell: neighbours, facets, velocity stencils; resident memory on 327,680 triangles.
+NUMBERS_PER_CELL = 115
 #: Dimensions of the shapes of cells.
 _DIMENSIONS = {"interval": 1, "triangle": 2, "quadrilateral": 2, "tetrahedron": 3, "hexahedron": 3}
 
