@@ -11,7 +11,7 @@ class Evaluation:
     """How the nonlocal velocity is evaluated; the model knows nothing of it.
 
     Args:
-        tolerance: largest error of the velocity, relative to the largest velocity at the time, where there are tokens.
+        tolerance: largest error of the velocity where there are tokens, relative to the largest velocity there at the time.
             It is checked by direct sums at random targets; where it is not met the method is refined.
         method: "automatic" takes the cheapest for the geometry, the heads, the number of points and the tolerance.
             "dense" sums directly. "circle" and "sphere" go through Fourier and spherical harmonics, "tensor" (tensor grids,

@@ -181,10 +181,11 @@ class Evaluator:
         return plan
 
     def _measured_error(self, plan: Plan, field: Field, measure: TokenMeasure, mixing: np.ndarray) -> float:
-        """The largest error at a few targets, relative to the largest velocity, by direct sums. Collective."""
+        """The largest error at a few targets, relative to the largest velocity of tokens, by direct sums. Collective."""
         sample = plan.sample()
-        mass = importance_for(plan.mass_near(plan.points[sample.pool]), mixing).max(axis=0)
-        chosen = sample.draw(self._checks, mass)
+        pool = sample.pool
+        counted_in_pool = importance_for(plan.mass_near(plan.points[pool]), mixing)
+        chosen = sample.draw(self._checks, counted_in_pool.max(axis=0))
         points = allgather_rows(self.comm, plan.points[chosen])
         normals = None if plan.normals is None else allgather_rows(self.comm, plan.normals[chosen])
         weights = mixing @ measure.weights
@@ -200,13 +201,14 @@ class Evaluator:
         difference = field.values[:, chosen] - right[:, first : first + len(chosen)]
         counted = _length(difference, plan.normals, chosen)
         counted = counted * importance_for(plan.mass_near(plan.points[chosen]), mixing)
-        speed = _length(field.values, plan.normals, slice(None))
+        # the largest velocity where there are tokens
+        speed = counted_in_pool * _length(field.values[:, pool], plan.normals, pool)
         largest = max_over_ranks(self.comm, np.max(speed, initial=0.0))
         scale = max(largest, _STANDSTILL * max_over_ranks(self.comm, field.rate))
         return float(max_over_ranks(self.comm, np.max(counted, initial=0.0)) / scale) if scale > 0 else 0.0
 
 
-def _length(values: np.ndarray, normals: np.ndarray | None, chosen: np.ndarray | slice) -> np.ndarray:
+def _length(values: np.ndarray, normals: np.ndarray | None, chosen: np.ndarray) -> np.ndarray:
     """|v|, or |v · n| / |n|, (labels, n)."""
     if normals is None:
         return np.linalg.norm(values, axis=-1)

@@ -269,6 +269,28 @@ def test_a_nan_weight_is_left_to_the_time_loop(room, bad):
     assert np.isnan(evaluator(measure)(Attention(4.0), measure, ONE, measure.points).values).any()
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("beta", [4.0, 64.0, 256.0, 1024.0])
+def test_the_flux_of_clusters_is_right(beta, sign):
+    # clusters whose denominators span hundreds of orders of magnitude: fast sums lose their digits, direct ones take over
+    count = 20_000
+    height, turn = 1 - (2 * np.arange(count) + 1) / count, np.arange(count) * np.pi * (3 - np.sqrt(5))
+    radius = np.sqrt(1 - height**2)
+    points = np.column_stack([radius * np.cos(turn), radius * np.sin(turn), height])
+    centres = Sphere(3).retract(np.array([[1, 1, 1], [-1, 0.5, 0.2], [0.1, -0.9, -0.4]]))
+    weights = np.exp(np.array([400, 300, 500]) * (points @ centres.T - 1)) @ np.array([2.0, 1.5, 0.7]) + 1e-30
+    measure = TokenMeasure(points, (weights / weights.sum())[None])
+    term = Attention(beta, sign * np.eye(3))
+    evaluate = evaluator(measure)
+    found = evaluate(term, measure, ONE, points).values[0]
+    chosen = np.random.default_rng(1).choice(count, 300, p=measure.weights[0])
+    exact = Evaluator(Sphere(3), measure.comm, Evaluation(method="dense"))(term, measure, ONE, points[chosen]).values[0]
+    # tokens drawn by their mass: the mean is the flux error
+    error = np.linalg.norm(found[chosen] - exact, axis=1).mean() / np.linalg.norm(exact, axis=1).mean()
+    assert error < 1e-6
+    assert [proposal.family for proposal, _ in evaluate.choices(term, measure, ONE, points)] == ["sphere"]
+
+
 @pytest.mark.parametrize("law", ["atoms", "bump"])
 def test_the_tolerance_is_kept_in_the_plane_whatever_the_law(law):
     # two atoms in opposite corners are the worst law for interpolation: the method is refined until they are met as well
