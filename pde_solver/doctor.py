@@ -38,7 +38,7 @@ def _python() -> Finding:
 
 
 def _compiler() -> Finding:
-    """The form compiler calls a C compiler with Python's headers, so do just that."""
+    """Forms of the user's own, and those of the tests, are compiled in C with Python's headers, so do just that."""
     command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
     if shutil.which(command[0]) is None and shutil.which("gcc") is not None and "CC" not in os.environ:
         command = ["gcc"]
@@ -110,11 +110,6 @@ def _package(name: str) -> Callable[[], Finding]:
     return look
 
 
-def _form_cache() -> Finding:
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fenics"
-    return _writable("cache of forms", folder, "XDG_CACHE_HOME")
-
-
 def _kernel_cache() -> Finding:
     """Numba keeps compiled kernels beside the source, or where that cannot be written in the user's cache."""
     beside = Path(__file__).parent
@@ -143,7 +138,6 @@ def examine() -> list[Finding]:
         _launcher,
         _package("numba"),
         _package("h5py"),
-        _form_cache,
         _kernel_cache,
     )
     return [look() for look in looks]
