@@ -15,6 +15,8 @@ Method = Literal["auto", "exact", "sliced", "entropic"]
 
 #: The largest n · m for which transport between n and m points is solved on the full matrix of costs.
 LARGEST_COST_MATRIX = 3000 * 3000
+#: Points that `sliced` projects in all, unless it is told how many directions to take.
+SLICED_POINTS = 3_000_000
 
 
 def wasserstein(
@@ -24,7 +26,7 @@ def wasserstein(
     p: int = 1,
     method: Method = "auto",
     *,
-    projections: int = 300,
+    projections: int | None = None,
     regularisation: float = 0.05,
     seed: int = 0,
 ) -> float:
@@ -46,7 +48,8 @@ def wasserstein(
         manifold: where both live.
         p: 1 or 2.
         method: how it is computed; `distance_name` says what that comes to.
-        projections: how many directions `sliced` takes, always the same for one seed; orthonormal D at a time.
+        projections: how many directions `sliced` takes, always the same for one seed; orthonormal D at a time. By default
+            300 for laws of up to 10⁴ points together, fewer for more, but at least 30.
         regularisation: ε of `entropic`, in units of d^p.
         seed: of the directions.
 
@@ -65,6 +68,8 @@ def wasserstein(
     chosen = _choose(method, manifold, len(first.points) * len(second.points))
     x, y, masses = first.points, second.points, (first.weights[0], second.weights[0])
     if chosen == "sliced":
+        if projections is None:
+            projections = int(np.clip(SLICED_POINTS // (len(x) + len(y)), 30, 300))
         power = _sliced(x, y, masses, p, _directions(projections, manifold.ambient_dimension, seed))
     elif chosen == "entropic":
         power = _sinkhorn_divergence(x, y, masses, manifold, p, regularisation)
