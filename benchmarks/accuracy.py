@@ -23,13 +23,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# Some environments force an older BLAS kernel on NumPy, which would flatter the comparison; threads would spoil it.
-for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
-    os.environ.pop(variable, None)
-os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
-
-import numpy as np  # noqa: E402
-from accuracy_figure import (  # noqa: E402
+import measuring  # noqa: F401  first: it sets the environment
+import numpy as np
+from accuracy_figure import (
     AT_TOKENS,
     CLUSTERED,
     ELEMENTS,
@@ -45,12 +41,12 @@ from accuracy_figure import (  # noqa: E402
     draw,
     statements,
 )
-from accuracy_truth import BETA, FULL, LAW, MODEL, QUICK, SPHERE, Sizes, Truth  # noqa: E402
-from rivals import independent_tokens, published_loop, reference, weighted_characteristics  # noqa: E402
-from rivals import spherical_harmonics as galerkin  # noqa: E402
-from scipy.interpolate import RBFInterpolator  # noqa: E402
+from accuracy_truth import BETA, FULL, LAW, MODEL, QUICK, SPHERE, Sizes, Truth
+from rivals import independent_tokens, published_loop, reference, weighted_characteristics
+from rivals import spherical_harmonics as galerkin
+from scipy.interpolate import RBFInterpolator
 
-import pde_solver as ps  # noqa: E402
+import pde_solver as ps
 
 #: Depth of the two steps that each method takes first, so that what compiles at this size is compiled.
 BRIEF = 0.2

@@ -12,6 +12,7 @@ from pde_solver.discretisations.reconstruction import (
     LANES,
     facet_kernels,
     in_lanes,
+    offsets_in_lanes,
     reconstruction_kernels,
     work_space,
 )
@@ -105,10 +106,9 @@ class FiniteVolume(MeshDiscretisation):
         centres = self._midpoints[self._cell_facets].mean(axis=1)
         first = count * np.arange(self._owned + 1)
         arms = tangent_differences(first, self._cell_facets.reshape(-1), centres, self._midpoints, frames)
-        blocks = -(-self._owned // LANES)
-        padded = np.zeros((blocks * LANES, count - 1, dimension), dtype=np.float32)
-        padded[: self._owned] = arms.reshape(self._owned, count, dimension)[:, :-1]
-        self._offsets = np.ascontiguousarray(padded.reshape(blocks, LANES, count - 1, dimension).transpose(0, 2, 3, 1))
+        offsets = arms.reshape(self._owned, count, dimension)[:, :-1]
+        self._offsets = offsets_in_lanes(offsets)
+        blocks = len(self._offsets)
 
         # A facet has a place in the rows of both its cells; the cell behind finds this one's place by its index.
         index = halo.filled(self.mesh.input_index[:, None].astype(float))[:, 0]
@@ -126,7 +126,7 @@ class FiniteVolume(MeshDiscretisation):
         last = np.zeros(blocks * LANES, dtype=np.int64)
         last[: self._owned] = np.maximum(owned_beyond, np.arange(self._owned) // LANES)
         self._ready = np.maximum.accumulate(last.reshape(blocks, LANES).max(axis=1, initial=0))
-        self._prepare_sent_cells(halo, coefficients, padded)
+        self._prepare_sent_cells(halo, coefficients, offsets)
         self._facet_values = self._exchange.vector(count)
         self._work = work_space(dimension, count)
         self._reconstruct, self._second_order_rate = reconstruction_kernels(dimension, count)
@@ -143,11 +143,7 @@ class FiniteVolume(MeshDiscretisation):
         number = np.zeros(self._exchange.size, dtype=np.int64)
         number[self._around_sent] = np.arange(len(self._around_sent))
         packed = in_lanes(first, number[halo.neighbours[entries]], coefficients[entries])
-        blocks = -(-len(sent) // LANES)
-        own = np.zeros((blocks * LANES, *offsets.shape[1:]), dtype=offsets.dtype)
-        own[: len(sent)] = offsets[sent]
-        lanes = np.ascontiguousarray(own.reshape(blocks, LANES, *offsets.shape[1:]).transpose(0, 2, 3, 1))
-        self._sent_neighbourhoods = (*packed, lanes)
+        self._sent_neighbourhoods = (*packed, offsets_in_lanes(offsets[sent]))
         self._sent_values = np.empty((len(sent), offsets.shape[1] + 1))
 
     def _send_facet_values(self, density: np.ndarray) -> None:

@@ -50,6 +50,15 @@ def in_lanes(
     return first_row, placed, weights
 
 
+def offsets_in_lanes(offsets: np.ndarray) -> np.ndarray:
+    """Offsets (cells, facets, d) of blocks of LANES cells in single precision, zeros beyond: (blocks, facets, d, LANES)."""
+    cells, facets, dimension = offsets.shape
+    blocks = -(-cells // LANES)
+    padded = np.zeros((blocks * LANES, facets, dimension), dtype=np.float32)
+    padded[:cells] = offsets
+    return np.ascontiguousarray(padded.reshape(blocks, LANES, facets, dimension).transpose(0, 2, 3, 1))
+
+
 @compiled
 def _place(first, neighbours, coefficients, first_row, placed, weights):
     cells = len(first) - 1

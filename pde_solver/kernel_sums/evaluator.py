@@ -16,7 +16,7 @@ from pde_solver.kernel_sums.spot_check import importance_for
 from pde_solver.manifolds import Manifold
 from pde_solver.measures import TokenMeasure
 from pde_solver.models.terms import Term
-from pde_solver.parallel import allgather_rows, max_over_ranks, sum_over_lower_ranks
+from pde_solver.parallel import max_over_ranks
 
 #: A mean is asked to this fraction of the velocity's tolerance: the tangential part is smaller than the mean.
 _MARGIN = 0.3
@@ -186,8 +186,8 @@ class Evaluator:
         pool = sample.pool
         counted_in_pool = importance_for(plan.mass_near(plan.points[pool]), mixing)
         chosen = sample.draw(self._checks, counted_in_pool.max(axis=0))
-        points = allgather_rows(self.comm, plan.points[chosen])
-        normals = None if plan.normals is None else allgather_rows(self.comm, plan.normals[chosen])
+        points = plan.points[chosen]
+        normals = None if plan.normals is None else plan.normals[chosen]
         weights = mixing @ measure.weights
         attended = []
         for head in plan.heads:
@@ -197,23 +197,22 @@ class Evaluator:
                 mean = np.einsum("znd,nd->zn", mean, head.pulled_back(normals))
             attended.append(Attended(mean, sums.log_partition))
         right = field_of(plan.term, self.manifold, points, attended, normals).values
-        first = sum_over_lower_ranks(self.comm, len(chosen))
-        difference = field.values[:, chosen] - right[:, first : first + len(chosen)]
-        counted = _length(difference, plan.normals, chosen)
-        counted = counted * importance_for(plan.mass_near(plan.points[chosen]), mixing)
+        difference = field.values[:, chosen] - right
+        counted = _length(difference, normals) * importance_for(plan.mass_near(points), mixing)
         # the largest velocity where there are tokens
-        speed = counted_in_pool * _length(field.values[:, pool], plan.normals, pool)
+        normals_in_pool = None if plan.normals is None else plan.normals[pool]
+        speed = counted_in_pool * _length(field.values[:, pool], normals_in_pool)
         largest = max_over_ranks(self.comm, np.max(speed, initial=0.0))
         scale = max(largest, _STANDSTILL * max_over_ranks(self.comm, field.rate))
         return float(max_over_ranks(self.comm, np.max(counted, initial=0.0)) / scale) if scale > 0 else 0.0
 
 
-def _length(values: np.ndarray, normals: np.ndarray | None, chosen: np.ndarray) -> np.ndarray:
+def _length(values: np.ndarray, normals: np.ndarray | None) -> np.ndarray:
     """|v|, or |v · n| / |n|, (labels, n)."""
     if normals is None:
         return np.linalg.norm(values, axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.nan_to_num(np.abs(values) / np.linalg.norm(normals[chosen], axis=-1), nan=0.0)
+        return np.nan_to_num(np.abs(values) / np.linalg.norm(normals, axis=-1), nan=0.0)
 
 
 def _coprime(period: int, labels: int) -> int:

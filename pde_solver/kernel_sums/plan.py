@@ -14,7 +14,7 @@ from pde_solver.manifolds import Manifold, Sphere
 from pde_solver.measures import TokenMeasure
 from pde_solver.models.attention import Attention
 from pde_solver.models.terms import Term
-from pde_solver.parallel import allgather_rows, sum_over_lower_ranks, sum_over_ranks
+from pde_solver.parallel import sum_over_ranks
 
 #: What a check may cost, as a fraction of the evaluations between two of them, and how many these may be.
 _BUDGET = 0.05
@@ -129,17 +129,14 @@ class Plan:
         counts = sum_over_ranks(self._comm, doubtful.sum(axis=1))
         for label in np.flatnonzero(counts):
             places = np.flatnonzero(doubtful[label])
-            targets = allgather_rows(self._comm, self.points[places])
             weights = (mixing[label] @ measure.weights)[None]
-            sums = sums_over_ranks(self._comm, group.heads[index], targets, measure.points, weights)
-            first = sum_over_lower_ranks(self._comm, len(places))
-            own = slice(first, first + len(places))
-            mean = sums.mean[0, own]
+            sums = sums_over_ranks(self._comm, group.heads[index], self.points[places], measure.points, weights)
+            mean = sums.mean[0]
             if group.directions is not None:
                 mean = np.einsum("nd,nd->n", mean, group.directions[index][places])
             found.mean[label, places] = mean
             if found.log_partition is not None:
-                found.log_partition[label, places] = sums.log_partition[0, own]
+                found.log_partition[label, places] = sums.log_partition[0]
         return replace(found, doubtful=None)
 
 

@@ -8,7 +8,7 @@ from pde_solver.kernel_sums.diagonal_score import DiagonalScore
 from pde_solver.kernel_sums.lagrange import ORDERS, gather, scatter, stencil
 from pde_solver.kernel_sums.method import Attended, Problem, Proposal, Sums
 from pde_solver.kernel_sums.rotated_grids import RotatedGrids
-from pde_solver.kernel_sums.separable import SeparableKernel, largest_around, separable_products
+from pde_solver.kernel_sums.separable import SECONDS_PER_PRODUCT, SeparableKernel, largest_around, separable_products
 from pde_solver.kernel_sums.spot_check import importance_for
 from pde_solver.manifolds import Euclidean
 from pde_solver.parallel import sum_over_ranks
@@ -20,7 +20,6 @@ TYPICAL = {1: 0.1, 2: 0.02, 3: 2e-3}
 _WORST = 0.05
 # Calibrated by measurement.
 _SECONDS_PER_CALL = 2e-4
-_SECONDS_PER_PRODUCT = {1: 4e-10, 2: 5e-11, 3: 5e-11}  # on a line each matrix entry is read for one or two products
 _SECONDS_PER_NODE = 2.5e-8
 _SECONDS_PER_POINT = 1.5e-8
 _SECONDS_PER_STENCIL_NODE = 6e-10
@@ -58,7 +57,7 @@ def _proposal(problem: Problem, grids: list[RotatedGrids]) -> Proposal:
     stencil_work = _SECONDS_PER_STENCIL_NODE * order**dimension
     for grid in grids:
         sources, targets = grid.sources.counts, grid.targets.counts
-        work = _SECONDS_PER_PRODUCT[dimension] * separable_products(list(sources), list(targets))
+        work = SECONDS_PER_PRODUCT[dimension] * separable_products(list(sources), list(targets))
         work += _SECONDS_PER_NODE * (np.prod(sources) + (1 + dimension) * np.prod(targets))
         work += (_SECONDS_PER_POINT + stencil_work) * problem.source_count
         work += (_SECONDS_PER_POINT + 2 * stencil_work) * problem.target_count

@@ -8,7 +8,13 @@ import numpy as np
 from mpi4py import MPI
 
 from pde_solver.kernel_sums.method import Attended, Problem, Proposal, Sums
-from pde_solver.kernel_sums.separable import SeparableKernel, diagonal_of, largest_around, separable_products
+from pde_solver.kernel_sums.separable import (
+    SECONDS_PER_PRODUCT,
+    SeparableKernel,
+    diagonal_of,
+    largest_around,
+    separable_products,
+)
 from pde_solver.kernel_sums.spot_check import importance_for
 from pde_solver.manifolds import Euclidean
 from pde_solver.models.attention import Attention
@@ -23,8 +29,7 @@ _DIAGONAL = 1e-14
 _WASTE = 3.0
 _GROUPS = 12
 _FACTOR_BYTES = 4e8
-# Calibrated by measurement: a multiplication and addition in a matrix product, a point or value copied, a call.
-_SECONDS_PER_PRODUCT = {1: 4e-10, 2: 5e-11, 3: 5e-11}  # on a line each matrix entry is read for one or two products
+# Calibrated by measurement: a point or value copied, a call.
 _SECONDS_PER_POINT = 1.5e-8
 _SECONDS_PER_CALL = 1e-4
 
@@ -54,7 +59,7 @@ def proposals(problem: Problem) -> list[Proposal]:
     work = sum(separable_products(counts, [len(values) for values in group.axes]) for group in groups)
     points = len(problem.heads) * (1 + dimension) * problem.target_count + problem.source_count
     seconds = _SECONDS_PER_CALL * len(problem.heads) * len(groups) + problem.labels * (
-        _SECONDS_PER_PRODUCT[dimension] * work * len(problem.heads) + _SECONDS_PER_POINT * points
+        SECONDS_PER_PRODUCT[dimension] * work * len(problem.heads) + _SECONDS_PER_POINT * points
     )
     shape = " × ".join(map(str, counts))
     return [

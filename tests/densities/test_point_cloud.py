@@ -1,8 +1,3 @@
-import subprocess
-import sys
-from pathlib import Path
-from shutil import which
-
 import numpy as np
 import pytest
 
@@ -89,7 +84,7 @@ def test_files(tmp_path):
             PointCloud.load(tmp_path / name)
 
 
-def test_every_rank_hears_of_a_bad_file(tmp_path):
+def test_every_rank_hears_of_a_bad_file(on_ranks, tmp_path):
     np.save(tmp_path / "good.npy", SQUARE)
     script = tmp_path / "script.py"
     script.write_text(
@@ -102,16 +97,7 @@ def test_every_rank_hears_of_a_bad_file(tmp_path):
         "except InputError as error:\n"
         "    sys.stdout.write(str(error))\n"
     )
-    beside = Path(sys.executable).parent / "mpiexec"
-    launcher = str(beside) if beside.exists() else which("mpiexec")
-    if launcher is None:
-        pytest.skip("no mpiexec here")
-    result = subprocess.run(
-        [launcher, "-n", "2", sys.executable, "-m", "mpi4py", str(script)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    result = on_ranks(script, 2, timeout=60)
+    assert result.returncode == 0, result.stderr
     assert result.stdout.count("there is no file") == 2
     assert result.stdout.count("PointCloud(4 points in R^2)") == 2

@@ -1,37 +1,28 @@
 """One, two and three ranks see the same. Child processes with a hard time-out."""
 
 import json
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 SCRIPT = Path(__file__).with_name("mpi_observing.py")
 
 
-def run_on(ranks):
-    beside = Path(sys.executable).parent / "mpiexec"
-    mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
-    if mpiexec is None:
-        pytest.skip("mpiexec is not installed")
-    command = [mpiexec, "-n", str(ranks), sys.executable, "-m", "mpi4py", str(SCRIPT)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+def run_on(on_ranks, ranks):
+    done = on_ranks(SCRIPT, ranks, timeout=100)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)
 
 
-def test_any_number_of_ranks_sees_the_same():
-    serial = run_on(1)
+def test_any_number_of_ranks_sees_the_same(on_ranks):
+    serial = run_on(on_ranks, 1)
     assert (
         serial["guard nan"]
         .split(": ", 1)[1]
         .startswith("the density became NaN or infinite in 1 cell, first in cell 299;")
     )
     for ranks in (2, 3):
-        parallel = run_on(ranks)
+        parallel = run_on(on_ranks, ranks)
         assert parallel.keys() == serial.keys()
         for name, value in serial.items():
             if isinstance(value, str):
