@@ -1,6 +1,8 @@
 """The public names of the package, as in `import pde_solver as ps`."""
 
 from pde_solver.case import Case, load_case
+from pde_solver.checks import DERIVED, Check, Curve, Figure
+from pde_solver.convergence import Measurement, Study, converge, measured
 from pde_solver.densities import (
     Ball,
     Box,
@@ -48,8 +50,10 @@ from pde_solver.observing import (
 )
 from pde_solver.simulation import Outcome, Simulation
 from pde_solver.stepping import SSP, EmbeddedRK
+from pde_solver.validation import Trial
 
 __all__ = [
+    "DERIVED",
     "L2",
     "SSP",
     "Attention",
@@ -57,11 +61,14 @@ __all__ = [
     "Box",
     "Cap",
     "Case",
+    "Check",
+    "Curve",
     "DiscontinuousGalerkin",
     "EmbeddedRK",
     "Euclidean",
     "Evaluation",
     "Expression",
+    "Figure",
     "FiniteVolume",
     "Gaussian",
     "Guards",
@@ -71,6 +78,7 @@ __all__ = [
     "Law",
     "Layers",
     "Linear",
+    "Measurement",
     "Mesh",
     "Mixture",
     "Model",
@@ -83,7 +91,9 @@ __all__ = [
     "Snapshot",
     "Softmax",
     "Sphere",
+    "Study",
     "TokenMeasure",
+    "Trial",
     "Uniform",
     "UniformOn",
     "Unnormalised",
@@ -93,6 +103,7 @@ __all__ = [
     "circle",
     "cluster_count",
     "clusters",
+    "converge",
     "cubed_sphere",
     "energy_dissipation",
     "entropy",
@@ -103,6 +114,7 @@ __all__ = [
     "load_case",
     "mass",
     "maximum_density",
+    "measured",
     "minimum_density",
     "order_parameter",
     "read_mesh",

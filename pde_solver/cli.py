@@ -73,6 +73,26 @@ def check(case: CaseFile, changes: Overrides = None) -> None:
 
 
 @app.command()
+def converge(
+    case: CaseFile,
+    changes: Annotated[
+        list[str],
+        typer.Argument(metavar="KEY=VALUE,...", help="what is varied, for example mesh.cells=64,128,256; and changes"),
+    ],
+    output: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="where all goes [default: CASE's name and -convergence]")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="run everything anew")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="the tables alone")] = False,
+) -> None:
+    """Run a case at several resolutions and show how fast its error falls; the same command goes on where it stopped."""
+    from pde_solver.studies import study_case
+
+    study = study_case(case, changes, output=output, overwrite=overwrite, quiet=quiet)
+    say(str(study) if quiet else f"\n{study}\n\nStudy: {study.folder}")
+
+
+@app.command()
 def compare(
     reference: Annotated[Path, typer.Argument(metavar="REFERENCE", help="a directory of results")],
     others: Annotated[list[Path], typer.Argument(metavar="DIR...", help="directories to compare with it")],
@@ -85,6 +105,30 @@ def compare(
     from pde_solver.case.compare import comparison
 
     say(comparison(reference, others, replicas or []))
+
+
+@app.command()
+def validate(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="the claims to check [default: all]")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="with coarse resolutions: minutes instead of half an hour")
+    ] = False,
+    output: Annotated[Path, typer.Option(metavar="DIR", help="where report.html and results.csv go")] = Path(
+        "validation-report"
+    ),
+    suite: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="the folder of the claims [default: validation, here or the project's]"),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="the last line alone")] = False,
+) -> Any:
+    """Check every claim of the validation suite and write a report."""
+    from pde_solver.validation.run import validate as examine_claims
+
+    passed = examine_claims(names or [], suite=suite, output=output, quick=quick, quiet=quiet)
+    return 0 if passed else FAILED
 
 
 @app.command()

@@ -27,7 +27,6 @@ class Problem:
     exact: Callable[[float, np.ndarray], np.ndarray]
     stop: float
     mesh: Callable[[int, int], ps.Mesh]  # (resolution, geometry degree)
-    refinement: float = 2.0
 
 
 def rotation(manifold, law, mesh):
@@ -185,7 +184,7 @@ CASES: list[tuple[str, tuple[str, int], tuple[int, int], float]] = [
 ]
 
 
-def error(problem: Problem, method: tuple[str, int], resolution: int) -> float:
+def error(problem: Problem, method: tuple[str, int], resolution: int) -> ps.Measurement:
     kind, degree = method
     if kind == "finite volume":
         discretisation = ps.FiniteVolume(problem.model, problem.mesh(resolution, 1), order=degree)
@@ -196,18 +195,16 @@ def error(problem: Problem, method: tuple[str, int], resolution: int) -> float:
     assert outcome.completed
     assert outcome.mass_error < 1e-12
     assert outcome.minimum >= 0
-    found = discretisation.density_error(simulation.state, lambda points: problem.exact(problem.stop, points))
-    return found.l1 if kind == "finite volume" else found.l2
+    return ps.measured(simulation, lambda points: problem.exact(problem.stop, points), distance=False)
 
 
 @pytest.mark.parametrize(
     ("name", "method", "resolutions", "bound"), CASES, ids=lambda value: str(value).replace(" ", "-")
 )
 def test_order(name, method, resolutions, bound):
-    problem = PROBLEMS[name]
-    coarse, fine = (error(problem, method, resolution) for resolution in resolutions)
-    ratio = 2 ** (resolutions[1] - resolutions[0]) if problem.mesh is icosphere else resolutions[1] / resolutions[0]
-    order = np.log(coarse / fine) / np.log(ratio)
-    print(f"{name}, {method[0]} {method[1]}: {coarse:.3e} {fine:.3e} order {order:.2f}")
-    assert order >= COARSE.get((name, method), LEAST_ORDER[method])
-    assert fine <= bound
+    norm = "L1" if method[0] == "finite volume" else "L2"
+    study = ps.converge(lambda resolution: error(PROBLEMS[name], method, resolution), resolutions)
+    print(study)
+    least = COARSE.get((name, method), LEAST_ORDER[method])
+    ps.Check(f"order in {norm}", study.order(norm), least, 0.0, ps.DERIVED, "at least", study=study).require()
+    ps.Check(f"error in {norm}", study.last(norm), bound, 0.0, ps.DERIVED, "at most", study=study).require()

@@ -19,7 +19,15 @@ import pytest
 import typer
 from pydantic_core import PydanticUndefined
 
-from pde_solver.case import discretisation_tables, law_tables, load_case, mesh_tables, model_tables, run_tables
+from pde_solver.case import (
+    convergence_tables,
+    discretisation_tables,
+    law_tables,
+    load_case,
+    mesh_tables,
+    model_tables,
+    run_tables,
+)
 from pde_solver.case.complaints import CHOICES
 from pde_solver.case.settings import checked
 from pde_solver.case.table import Table
@@ -27,6 +35,8 @@ from pde_solver.case.toml_text import inline
 from pde_solver.cli import app
 from pde_solver.command import guarded
 from pde_solver.observing import QUANTITIES
+from pde_solver.studies.axes import plan_of
+from pde_solver.validation import Claim
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -113,8 +123,31 @@ def test_command_lines_exist(page, arguments, workplace):
     # raises if an option is unknown or an argument is missing
     context = command.make_context(words[0], words[1:])
     case = context.params.get("case")
-    if case is not None and (workplace / case.name).exists():
-        load_case(workplace / case.name, context.params["changes"] or [])
+    if case is None or not (workplace / case.name).exists():
+        return
+    changes = context.params["changes"] or []
+    if words[0] != "converge":
+        load_case(workplace / case.name, changes)
+        return
+    plan = plan_of(changes)
+    for series in plan.series:
+        for change in series.axis.changes:
+            load_case(workplace / case.name, [*plan.changes, *series.shared, change])
+
+
+CLAIMS = sorted(path.parent for path in (ROOT / "validation").glob("*/check.py"))
+
+
+def test_the_page_on_validation_has_every_claim_with_its_title():
+    page = (ROOT / "docs" / "validation.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| \[(.+?)\]\(\.\./validation/(\w+)/README\.md\) \|", page, flags=re.MULTILINE)
+    titles = [(claim.title, claim.name) for claim in map(Claim.read, CLAIMS)]
+    assert listed == titles
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda path: path.name)
+def test_the_case_of_a_claim_can_be_run(claim, capfd):
+    assert guarded(lambda: app(["check", str(claim / "case.toml")], standalone_mode=False)) == 0, capfd.readouterr().err
 
 
 def test_make_targets_exist():
@@ -226,6 +259,7 @@ SECTIONS = {
     "[initial]": tables_of(law_tables.LawTable),
     "[time]": tables_of(run_tables.TimeTable),
     "[output]": [run_tables.Output],
+    "[convergence]": tables_of(convergence_tables.ConvergenceTable),
 }
 
 
@@ -284,7 +318,7 @@ def test_the_reference_of_the_case_file_is_complete_and_right(title):
 
 
 def test_the_reference_knows_every_choice():
-    for title in ("[mesh]", "[discretisation]", "[initial]"):
+    for title in ("[mesh]", "[discretisation]", "[initial]", "[convergence]"):
         choices = {
             tuple(
                 option

@@ -6,41 +6,6 @@ import pytest
 import pde_solver as ps
 
 
-def test_law_of_tokens_converges_to_the_mesh_solution():
-    """W₁ on the circle (exact) between n tokens and the mesh solution, root mean square over seeds, for three n."""
-    model = ps.Model(ps.Sphere(2), ps.Attention(4.0))
-    law = ps.Mixture([ps.VonMisesFisher((1.0, 0.0), 3.0), ps.VonMisesFisher((-0.6, 0.8), 5.0)], [0.5, 0.5])
-    mesh = ps.Simulation(ps.DiscontinuousGalerkin(model, ps.circle(128), 3), law, 1.0)
-    mesh.run()
-    sizes = [100, 400, 1600]
-    distances = []
-    for n in sizes:
-        found = []
-        for seed in range(12):
-            tokens = ps.Simulation(ps.Particles(model, count=n, seed=seed), law, 1.0)
-            tokens.run()
-            found.append(ps.wasserstein(tokens.snapshot.law, mesh.snapshot.law, model.manifold, p=1))
-        distances.append(np.sqrt(np.mean(np.square(found))))
-    slope = np.polyfit(np.log(sizes), np.log(distances), 1)[0]
-    print(distances, slope)
-    # 12 seeds: the logarithm of each root mean square has a standard error of about 0.2, the slope one of 0.1
-    assert slope == pytest.approx(-0.5, abs=0.25)
-    assert distances[-1] < 0.06
-
-
-def test_quadrature_weighted_tokens_agree_to_many_digits():
-    """While the law is smooth, tokens weighted by a quadrature are far more accurate than independent ones."""
-    model = ps.Model(ps.Sphere(3), ps.Attention(4.0))
-    law = ps.VonMisesFisher((0.0, 0.0, 1.0), 2.0)
-    quadrature = ps.sphere_quadrature(model.manifold, 24)
-    tokens = ps.Simulation(ps.Particles(model, quadrature=quadrature), law, 1.0)
-    tokens.run()
-    mesh = ps.Simulation(ps.DiscontinuousGalerkin(model, ps.icosphere(3), 2), law, 1.0)
-    mesh.run()
-    first, second = (s.snapshot.law.integrate(lambda x: x)[0] for s in (tokens, mesh))
-    assert np.abs(first - second).max() < 3e-6
-
-
 def test_tokens_stay_on_the_sphere_and_keep_the_order():
     """Retraction once per step leaves Runge–Kutta's order: a rigid rotation by SSP(3), errors at two step sizes."""
     turn = np.array([[0.0, -1.0, 0.3], [1.0, 0.0, -0.5], [-0.3, 0.5, 0.0]])

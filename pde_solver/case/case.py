@@ -43,7 +43,7 @@ class Case:
 
     @cached_property
     def problem_text(self) -> str:
-        """The part that decides the solution, without [output] and the stop: what a checkpoint must agree with.
+        """The part that decides the solution, without [output], [convergence] and the stop: what a checkpoint must agree with.
 
         Of a file it has the name alone, so that a run may move; what a mesh file holds is compared by its digest.
         """
@@ -51,7 +51,9 @@ class Case:
         for table in _with_files(tables):
             table["path"] = Path(table["path"]).name
         time = {key: value for key, value in tables["time"].items() if key not in ("stop", "max_steps")}
-        return write_toml({name: table for name, table in tables.items() if name != "output"} | {"time": time})
+        return write_toml(
+            {name: table for name, table in tables.items() if name not in ("output", "convergence")} | {"time": time}
+        )
 
     @property
     def digest(self) -> str:

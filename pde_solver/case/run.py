@@ -1,6 +1,7 @@
 """Run a case: everything that lies in the directory of its results."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,25 @@ from pde_solver.output import format_table, read_frames, write_history
 from pde_solver.output.versions import versions
 from pde_solver.parallel import on_root
 from pde_solver.simulation import Outcome, Simulation
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of a run.
+
+    Args:
+        simulation: at the depth that it reached.
+        completed: whether that is the stop; not if it was terminated.
+        seconds: wall time of its loop.
+        told: how it ended, in words for people.
+        folder: where its results lie.
+    """
+
+    simulation: Simulation
+    completed: bool
+    seconds: float
+    told: str
+    folder: Path
 
 
 def run_case(
@@ -46,12 +66,27 @@ def run_case(
     """
     case = load_case(path, changes)
     folder = output or Path(case.settings.output.directory or path.stem)
-    comm = MPI.COMM_WORLD
+    run = carry_out(case, folder, overwrite=overwrite, resume=resume, quiet=quiet)
+    if not quiet and run.told and MPI.COMM_WORLD.rank == 0:
+        print(run.told, flush=True)
+    return run.completed
 
-    def say(text: str) -> None:
-        if comm.rank == 0:
-            print(text, flush=True)
 
+def carry_out(case: Case, folder: Path, *, overwrite: bool = False, resume: bool = False, quiet: bool = False) -> Run:
+    """Run a case and keep everything in a directory; a complete run that is resumed is only loaded. Collective.
+
+    Args:
+        case: what is run.
+        folder: where the results go.
+        overwrite: replace the results of an earlier run.
+        resume: go on from the newest checkpoint there, or begin if there is none.
+        quiet: no progress.
+
+    Raises:
+        InputError: if the directory cannot be used, or holds another case.
+        RunStopped: if a guard ends the run.
+    """
+    comm = case.comm
     with results.claimed(comm, folder, overwrite=overwrite, resume=resume):
         simulation = case.simulation(progress=not quiet)
         simulation.largest_step()  # a fixed step that is too large is refused before anything is written
@@ -60,17 +95,16 @@ def run_case(
         _observe(case, simulation, folder)
         if resume:
             told = simulation.resume(folder)
-            if not quiet:
-                say(told)
+            if not quiet and comm.rank == 0:
+                print(told, flush=True)
             if simulation.t >= simulation.stop:
                 _complete(case, simulation, folder)
-                return True
+                return Run(simulation, True, simulation.seconds, "", folder)
         outcome = _run(case, simulation, folder)
         if case.settings.output.figure and outcome.completed:
             on_root(comm, lambda: _draw(case, simulation, folder))
-    if not quiet:
-        say(f"{outcome}\n\n{_first_and_last(simulation)}\n\nResults: {folder}")
-    return outcome.completed
+    told = f"{outcome}\n\n{_first_and_last(simulation)}\n\nResults: {folder}"
+    return Run(simulation, outcome.completed, outcome.seconds, told, folder)
 
 
 def _observe(case: Case, simulation: Simulation, folder: Path) -> None:

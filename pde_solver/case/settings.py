@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from pde_solver.case.complaints import CHOICES, complaints_of
+from pde_solver.case.convergence_tables import ConvergenceTable
 from pde_solver.case.discretisation_tables import (
     DiscontinuousGalerkin,
     DiscretisationTable,
@@ -30,6 +31,7 @@ TABLES: dict[str, Any] = {
     "time": TimeTable,
     "evaluation": Evaluation,
     "output": Output,
+    "convergence": ConvergenceTable,
     "petsc": PetscTable,
 }
 
@@ -45,6 +47,7 @@ class Settings:
         time: [time].
         evaluation: [evaluation].
         output: [output].
+        convergence: [convergence].
         petsc: [petsc], options by name.
         mesh: [mesh]; None for tokens drawn independently.
     """
@@ -55,6 +58,7 @@ class Settings:
     time: TimeTable
     evaluation: Evaluation
     output: Output
+    convergence: ConvergenceTable
     petsc: dict[str, str | bool | int | float]
     mesh: MeshTable | None = None
 
@@ -110,6 +114,9 @@ def _with_choices(tables: dict[str, Any]) -> dict[str, Any]:
         tables["discretisation"] = {"kind": "particles", "placement": "independent"} | discretisation
     if isinstance(time, dict) and "scheme" not in time:
         tables["time"] = {"scheme": _default_scheme(tables.get("discretisation"), tables.get("model"))} | time
+    convergence = tables.get("convergence", {})
+    if isinstance(convergence, dict):
+        tables["convergence"] = {"reference": "finest"} | convergence
     return tables
 
 

@@ -154,6 +154,25 @@ class Discretisation(ABC):
         """
 
     @abstractmethod
+    def density_at(self, state: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """The density of each label at any points of the manifold, relative to the surface measure. Collective.
+
+        It is the function whose values at a quadrature `sampled_density` gives. Each rank asks for points of its own,
+        also none, and gets their values, in whatever rank's cells they lie.
+
+        Args:
+            state: this rank's unknowns.
+            points: (n, D); on spheres their directions count.
+
+        Returns:
+            (labels, n); 0 outside of a box.
+
+        Raises:
+            InputError: for tokens, which have no density; on all ranks if any rank's points are not finite or have
+                not the manifold's number of coordinates.
+        """
+
+    @abstractmethod
     def entropy(self, state: np.ndarray) -> np.ndarray:
         """∫ f log f for each label, f relative to the surface measure, (labels,); nan for tokens. Collective."""
 

@@ -81,6 +81,7 @@ class DiscontinuousGalerkin(MeshDiscretisation):
         """Quadrature and means of the cells, and the points where the density must be ≥ 0; returns the inverse mass matrices."""
         mesh, cell = self.mesh, self.mesh.domain.basix_cell()
         self._element = basix.ufl.element("DG", mesh.cell, self.degree)
+        self._cell_degree = mesh.geometry_degree
         reference, weights = _quadrature(cell, 2 * self.degree + 1)
         self._basis = self._element.tabulate(0, reference)[0]
         self._nodes = self._basis.shape[1]
@@ -198,6 +199,11 @@ class DiscontinuousGalerkin(MeshDiscretisation):
         points, element, basis = self._fine_quadrature()
         values = np.einsum("qi,zci->zcq", basis, state.reshape(self._shape))
         return points, element.reshape(-1), values.reshape(len(values), -1)
+
+    def _density_in(self, state: np.ndarray, cell: np.ndarray, reference: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """The cells' polynomials at the reference points."""
+        basis = self._element.basix_element.tabulate(0, reference)[0, :, :, 0]  # which may be no points
+        return np.einsum("ni,zni->zn", basis, state.reshape(self._shape)[:, cell])
 
     def _fine_quadrature(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Points (cells · q, D), measures (cells, q) and basis functions (q, nodes) of a quadrature of degree 2p + 4."""

@@ -157,6 +157,12 @@ class Particles(Discretisation):
         """Tokens have no density: an InputError."""
         raise InputError("Particles: tokens have no density to sample; compare laws by a Wasserstein distance instead.")
 
+    def density_at(self, state: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """Tokens have no density: an InputError."""
+        raise InputError(
+            "Particles: tokens have no density to evaluate; compare laws by a Wasserstein distance instead."
+        )
+
     def entropy(self, state: np.ndarray) -> np.ndarray:
         """Tokens have no density: nan for each label."""
         return np.full(self._shape[0], np.nan)

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 import numpy as np
@@ -20,27 +19,12 @@ from pde_solver.output import sphere_view
 from pde_solver.output.atomic import replaced_file
 from pde_solver.output.frames import Frame
 from pde_solver.output.interpolation import NodalInterpolant
+from pde_solver.output.style import BLUE, INK, ORANGE, STYLE
 
-INK = "#1b1b1f"
-BLUE, ORANGE = "#0072b2", "#d55e00"  # a pair that colour-blind people tell apart
 #: Densities below the highest by more than this are one colour.
 DECADES = 3.0
 #: Perceptually uniform, and without the last black, on which a sphere would look flat.
 COLOURS = ListedColormap(matplotlib.colormaps["magma"](np.linspace(0.07, 0.99, 256)), name="density")
-_STYLE: Any = {
-    "font.size": 14,
-    "axes.titlesize": 16,
-    "axes.labelsize": 15,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 1.0,
-    "axes.titlepad": 8,
-}
 
 
 def summary_figure(
@@ -73,7 +57,7 @@ def summary_figure(
     if suffix not in {".png", ".pdf", ".svg"}:
         raise InputError(f"{path}: {suffix or 'no suffix'} is no format for pictures; use .png, .pdf or .svg.")
     frames = list(frames)
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(40 / 3, 7.5), dpi=200, facecolor="white")
         FigureCanvasAgg(figure)
         top = 0.86 if title else 0.92

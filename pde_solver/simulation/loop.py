@@ -84,6 +84,8 @@ class Simulation:
         self._folder: Path | None = None
         self._checkpoints: CheckpointSeries | None = None
         self._terminated = False
+        self._seconds = 0.0  # of the loop, in legs that are over
+        self._began: float | None = None
 
     def __str__(self) -> str:
         method = f"{self.discretisation.name}, {self.discretisation.mesh_description}"
@@ -173,8 +175,14 @@ class Simulation:
             "observed": float(self._observed),
             "initial_mass": self._initial_mass,
             "evaluation": self.discretisation.evaluation_progress,
+            "seconds": self.seconds,
         }
         return {"case_text": self.case_text, "histories": histories, "extra": extra}
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of the loop so far, all legs of a run that was resumed together."""
+        return self._seconds + (0.0 if self._began is None else time.perf_counter() - self._began)
 
     def resume(self, path: str | Path) -> str:
         """Go on from a checkpoint: a file, or a directory whose newest complete checkpoint counts.
@@ -210,6 +218,7 @@ class Simulation:
         self._initial_mass = np.asarray(checkpoint.extra["initial_mass"])
         if "evaluation" in checkpoint.extra:  # older checkpoints have none
             self.discretisation.evaluation_progress = checkpoint.extra["evaluation"]
+        self._seconds = float(checkpoint.extra.get("seconds", 0.0))
         for name, (times, values) in checkpoint.histories.items():
             if name in self._records:
                 self._records[name].restore(times, values)
@@ -230,7 +239,7 @@ class Simulation:
         Raises:
             RunStopped: if a guard ends the run; the last good state is saved where the run writes its output.
         """
-        began = time.perf_counter()
+        began = self._began = time.perf_counter()
         comm = self.discretisation.comm
         depths = self._events()
         first_step = self.steps
@@ -254,6 +263,7 @@ class Simulation:
                 if self.t >= target:
                     self._fire(depths[target])
                 if terminated:
+                    self._terminated = True  # on all ranks, though only one may have got the signal
                     if self._checkpoints is not None:
                         self._save_checkpoint(self.snapshot)
                     break
@@ -267,7 +277,10 @@ class Simulation:
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, previous)
             bar.finish()
-        return self._outcome(time.perf_counter() - began)
+            self._seconds, self._began = self.seconds, None
+        if self._terminated and callable(previous):  # a signal is also for whoever waited for it before
+            previous(signal.SIGTERM, None)
+        return self._outcome(self._seconds)
 
     def _events(self) -> dict[float, list[Observer]]:
         return events(self.start, self.stop, self._observers, self.discretisation.model.velocity.breakpoints)

@@ -13,7 +13,7 @@ class Outcome:
         t: depth reached.
         steps: steps taken.
         rejected: steps taken back because a mean density turned negative.
-        seconds: wall time of the loop.
+        seconds: wall time of the loop, all legs of a run that was resumed together.
         mass_error: largest relative change of any label's mass.
         minimum: smallest density at the end (nan for tokens).
         wall_mass: mass that pressed against walls, Σ wall flux · step (0 without walls).

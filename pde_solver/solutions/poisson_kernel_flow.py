@@ -44,7 +44,8 @@ class PoissonKernelFlow:
     Raises:
         InputError: if w₀ is not in the open unit ball or the field does not fit it.
 
-    Source: derived for this project; on the circle it is the invariant manifold of Ott and Antonsen, Chaos 18 (2008).
+    Source: derived for this project; on the circle it is the invariant manifold of Ott and Antonsen, Chaos 18 (2008) 037113,
+        arXiv:0806.0004.
     """
 
     w: tuple[float, ...]

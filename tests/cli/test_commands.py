@@ -23,7 +23,7 @@ def test_help_is_quick():
 def test_help_names_the_commands(pde_solver):
     shown = pde_solver()
     assert shown.returncode == 0
-    for command in ("run", "check", "compare", "doctor"):
+    for command in ("run", "check", "converge", "compare", "validate", "doctor"):
         assert re.search(rf"^  {command}  ", shown.stdout, flags=re.MULTILINE)
     assert pde_solver("--version").stdout.startswith("pde-solver ")
 
