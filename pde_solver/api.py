@@ -37,6 +37,7 @@ from pde_solver.observing import (
     entropy,
     first_moment,
     interaction_energy,
+    label_order_parameters,
     mass,
     maximum_density,
     minimum_density,
@@ -48,6 +49,7 @@ from pde_solver.observing import (
     wasserstein,
     wasserstein_to,
 )
+from pde_solver.positions import causal_mixing, position_edges, position_labels
 from pde_solver.simulation import Outcome, Simulation
 from pde_solver.stepping import SSP, EmbeddedRK
 from pde_solver.validation import Trial
@@ -100,6 +102,7 @@ __all__ = [
     "VonMisesFisher",
     "box",
     "box_quadrature",
+    "causal_mixing",
     "circle",
     "cluster_count",
     "clusters",
@@ -111,12 +114,15 @@ __all__ = [
     "icosphere",
     "interaction_energy",
     "interval",
+    "label_order_parameters",
     "load_case",
     "mass",
     "maximum_density",
     "measured",
     "minimum_density",
     "order_parameter",
+    "position_edges",
+    "position_labels",
     "read_mesh",
     "rectangle",
     "second_moment",

@@ -22,6 +22,7 @@ from pydantic_core import PydanticUndefined
 from pde_solver.case import (
     convergence_tables,
     discretisation_tables,
+    label_tables,
     law_tables,
     load_case,
     mesh_tables,
@@ -251,6 +252,7 @@ def tables_of(annotation) -> list[type[Table]]:
 #: The sections of the reference, and the tables that each describes.
 SECTIONS = {
     "[model]": [model_tables.Model],
+    "[labels]": tables_of(label_tables.LabelTable),
     "[[model.attention]]": [model_tables.Attention],
     "[model.linear]": [model_tables.Linear],
     "[[model.layers]]": [model_tables.Layer],
@@ -318,7 +320,7 @@ def test_the_reference_of_the_case_file_is_complete_and_right(title):
 
 
 def test_the_reference_knows_every_choice():
-    for title in ("[mesh]", "[discretisation]", "[initial]", "[convergence]"):
+    for title in ("[mesh]", "[discretisation]", "[initial]", "[convergence]", "[labels]"):
         choices = {
             tuple(
                 option

@@ -24,7 +24,7 @@ FLOORS = [
     ["mesh", "solutions"],
     ["kernel_sums"],
     ["models"],
-    ["densities"],
+    ["densities", "positions"],
     ["labels", "measures"],
     ["manifolds"],
     ["parallel", "compiled"],

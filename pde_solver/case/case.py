@@ -15,6 +15,7 @@ from pde_solver.case.toml_text import read_toml, with_overrides, write_toml
 from pde_solver.densities import Law
 from pde_solver.discretisations import Discretisation
 from pde_solver.errors import InputError
+from pde_solver.labels import Labels
 from pde_solver.models import Model
 from pde_solver.observing import Guards
 from pde_solver.parallel import on_root
@@ -63,12 +64,19 @@ class Case:
     @cached_property
     def model(self) -> Model:
         """The model."""
-        return self.settings.model.build()
+        table = self.settings.labels
+        return self.settings.model.build(Labels() if table is None else table.build())
 
     @cached_property
     def law(self) -> Law:
         """The initial law. Every rank must ask for it."""
         return self.settings.initial.build(self.comm)
+
+    @property
+    def laws(self) -> list[Law]:
+        """The initial law of each label."""
+        nodes = self.model.labels.nodes
+        return [self.law] if nodes is None else [self.law.at(float(s)) for s in nodes]
 
     @property
     def scheme(self) -> Scheme:
@@ -102,7 +110,7 @@ class Case:
         time = self.settings.time
         return Simulation(
             self.discretisation(),
-            self.law,
+            self.laws,
             stop=time.stop,
             start=time.start,
             scheme=self.scheme,

@@ -12,7 +12,7 @@ from pde_solver.case.toml_text import inline
 from pde_solver.errors import did_you_mean
 
 #: The keys whose value says which table it is.
-CHOICES = ("kind", "placement", "law", "region", "scheme", "reference")
+CHOICES = ("kind", "placement", "law", "region", "scheme", "reference", "mask")
 
 _MISSING = object()
 

@@ -45,19 +45,20 @@ def memory_of_unknowns(settings: Settings, cells: int, shape: str) -> float:
         shape: what cells are.
     """
     table, manifold = settings.discretisation, settings.model.place()
+    labels = 1 if settings.labels is None else settings.labels.count
     if isinstance(table, FiniteVolume):
-        return 8.0 * (VECTORS * (1 + manifold.ambient_dimension) + NUMBERS_PER_CELL) * cells
+        return 8.0 * (labels * VECTORS * (1 + manifold.ambient_dimension) + NUMBERS_PER_CELL) * cells
     if isinstance(table, DiscontinuousGalerkin):
         nodes = _nodes(shape, table.degree)
         # each cell has its own inverse of the mass matrix, and about as many sources as unknowns
-        return 8.0 * (VECTORS * (1 + manifold.ambient_dimension) * nodes + nodes**2) * cells
+        return 8.0 * (labels * VECTORS * (1 + manifold.ambient_dimension) * nodes + nodes**2) * cells
     if isinstance(table, IndependentTokens):
         tokens = table.count
     elif table.cells is None:
         tokens = 2 * table.quadrature_order ** (manifold.ambient_dimension - 1)
     else:
         tokens = math.prod(table.cells) * table.quadrature_order**manifold.ambient_dimension
-    return 8.0 * VECTORS * (manifold.ambient_dimension + 1) * tokens
+    return 8.0 * VECTORS * (manifold.ambient_dimension + 1) * labels * tokens
 
 
 def _nodes(shape: str, degree: int) -> int:

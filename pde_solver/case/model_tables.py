@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from pde_solver import models
 from pde_solver.case.table import Count, Matrix, NonNegative, Number, Table, Vector
+from pde_solver.labels import Labels
 from pde_solver.manifolds import Euclidean, Manifold, Sphere
 
 
@@ -132,13 +133,14 @@ class Model(Table):
         }
         return kinds.get(self.place(), ())
 
-    def build(self) -> models.Model:
+    def build(self, labels: Labels) -> models.Model:
         """The model."""
         manifold = self.place()
         if not self.layers:
-            return models.Model(manifold, _velocity(self.attention, self.linear))
+            return models.Model(manifold, _velocity(self.attention, self.linear), labels)
         boundaries = tuple(layer.until for layer in self.layers if layer.until is not None)
-        return models.Model(manifold, models.Layers(boundaries, tuple(layer.build() for layer in self.layers)))
+        velocity = models.Layers(boundaries, tuple(layer.build() for layer in self.layers))
+        return models.Model(manifold, velocity, labels)
 
 
 def _velocity(attention: list[Attention], linear: Linear | None) -> models.Term:

@@ -18,7 +18,8 @@ from pde_solver.parallel import on_root
 #: Everything that a run leaves behind.
 CASE, INFO, HISTORY, LAWS = "case.toml", "info.json", "history.csv", "laws.h5"
 FIELDS, CHECKPOINTS, FIGURE, RESCUED = "fields.vtkhdf", "checkpoints", "summary.png", "last_good_state.h5"
-CONTENTS = (CASE, INFO, HISTORY, LAWS, FIELDS, CHECKPOINTS, FIGURE, RESCUED)
+LABELS = "labels.png"
+CONTENTS = (CASE, INFO, HISTORY, LAWS, FIELDS, CHECKPOINTS, FIGURE, LABELS, RESCUED)
 
 _LOCK = ".lock"
 

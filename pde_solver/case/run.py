@@ -13,7 +13,7 @@ from pde_solver.case import results
 from pde_solver.case.case import Case, load_case
 from pde_solver.errors import RunStopped
 from pde_solver.observing import QUANTITIES
-from pde_solver.output import format_table, read_frames, write_history
+from pde_solver.output import format_table, read_frames, read_label_frames, write_history
 from pde_solver.output.versions import versions
 from pde_solver.parallel import on_root
 from pde_solver.simulation import Outcome, Simulation
@@ -131,6 +131,13 @@ def _draw(case: Case, simulation: Simulation, folder: Path) -> None:
     if name is not None and frames:
         title = case.settings.output.title or f"{case.model}: {simulation.discretisation.name}"
         summary_figure(folder / results.FIGURE, case.model.manifold, frames, (name, *curves[name]), title)
+    nodes = case.model.labels.nodes
+    if nodes is not None:
+        from pde_solver.output.label_figure import can_draw_labels, label_figure
+
+        by_label = read_label_frames(folder / results.FIELDS, len(nodes))
+        if can_draw_labels(case.model.manifold, by_label):
+            label_figure(folder / results.LABELS, case.model.manifold, nodes, by_label, case.settings.output.title)
 
 
 def _complete(case: Case, simulation: Simulation, folder: Path) -> None:

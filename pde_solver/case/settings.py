@@ -14,6 +14,7 @@ from pde_solver.case.discretisation_tables import (
     IndependentTokens,
     PlacedTokens,
 )
+from pde_solver.case.label_tables import LabelTable
 from pde_solver.case.law_tables import LawTable, Mixture, PointCloud
 from pde_solver.case.mesh_tables import MeshTable
 from pde_solver.case.model_tables import Model
@@ -25,6 +26,7 @@ PetscTable = dict[str, str | bool | int | float]
 
 TABLES: dict[str, Any] = {
     "model": Model,
+    "labels": LabelTable,
     "mesh": MeshTable,
     "discretisation": DiscretisationTable,
     "initial": LawTable,
@@ -50,6 +52,7 @@ class Settings:
         convergence: [convergence].
         petsc: [petsc], options by name.
         mesh: [mesh]; None for tokens drawn independently.
+        labels: [labels]; None for one label.
     """
 
     model: Model
@@ -61,6 +64,7 @@ class Settings:
     convergence: ConvergenceTable
     petsc: dict[str, str | bool | int | float]
     mesh: MeshTable | None = None
+    labels: LabelTable | None = None
 
     def tables(self) -> dict[str, Any]:
         """The settings as nested dictionaries, without what is left out."""
@@ -89,7 +93,7 @@ def checked(tables: dict[str, Any]) -> tuple[Settings | None, list[str]]:
     parts: dict[str, Any] = {}
     for name, annotation in TABLES.items():
         if name not in tables:
-            if name != "mesh":
+            if name not in ("mesh", "labels"):
                 complaints.append(f"{name}: missing; add a table [{name}]")
             continue
         try:
@@ -114,6 +118,8 @@ def _with_choices(tables: dict[str, Any]) -> dict[str, Any]:
         tables["discretisation"] = {"kind": "particles", "placement": "independent"} | discretisation
     if isinstance(time, dict) and "scheme" not in time:
         tables["time"] = {"scheme": _default_scheme(tables.get("discretisation"), tables.get("model"))} | time
+    if isinstance(tables.get("labels"), dict):
+        tables["labels"] = {"mask": "causal"} | tables["labels"]
     convergence = tables.get("convergence", {})
     if isinstance(convergence, dict):
         tables["convergence"] = {"reference": "finest"} | convergence

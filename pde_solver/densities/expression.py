@@ -1,6 +1,6 @@
 """A law whose density is any formula of the coordinates."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,11 +22,12 @@ class Expression(Law):
 
     Names: x, y, z are the first three coordinates and x1, x2, ... all of them. On the circle, theta is the angle
     from the x axis in (−π, π]; on S², theta is the polar angle from the z axis in [0, π] and phi the azimuth in
-    (−π, π]; on R^d, r = |x|. `Formula` says what else is allowed.
+    (−π, π]; on R^d, r = |x|. Where labels are positions, s is the token's. `Formula` says what else is allowed.
 
     Args:
         formula: the density.
         box: (lower, upper) corners on R^d, outside which the density is zero; needed there to draw tokens.
+        position: the value of s; None where labels are no positions, and s has no meaning.
 
     Raises:
         InputError: if the formula is not allowed; on use, if it has names that the manifold has not, or is negative or
@@ -35,6 +36,7 @@ class Expression(Law):
 
     formula: str
     box: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    position: float | None = None
     _parsed: Formula = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -44,6 +46,10 @@ class Expression(Law):
                 raise InputError(f"Expression: box must be a pair (lower, upper) of corners, found {self.box!r}.")
             box = Box(*self.box)
             object.__setattr__(self, "box", (box.lower, box.upper))
+
+    def at(self, position: float) -> "Expression":
+        """The same formula with s = position."""
+        return replace(self, position=position)
 
     def is_normalised(self, manifold: Manifold) -> bool:
         """No formula is integrated."""
@@ -57,6 +63,8 @@ class Expression(Law):
         """
         points = manifold.retract(points)
         variables = _variables(points, manifold)
+        if self.position is not None:
+            variables["s"] = np.full(len(points), self.position)
         self._parsed.require_names(set(variables), f" on {manifold}")
         values = self._parsed(variables, len(points))
         if self.box is not None:

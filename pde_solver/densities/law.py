@@ -21,6 +21,10 @@ class Law(ABC):
         """Whether `density` integrates to one on the manifold; where it does not, only its shape counts."""
         return True
 
+    def at(self, position: float) -> "Law":
+        """The law of tokens whose label is a position s in (0, 1]; the same for all unless the law says otherwise."""
+        return self
+
     @abstractmethod
     def sample(self, count: int, rng: np.random.Generator, manifold: Manifold) -> np.ndarray:
         """Independent tokens (count, D), drawn from `rng` alone: the same seed gives the same tokens everywhere."""

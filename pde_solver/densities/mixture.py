@@ -37,6 +37,10 @@ class Mixture(Law):
         object.__setattr__(self, "laws", laws)
         object.__setattr__(self, "weights", tuple(weight / sum(found) for weight in found))
 
+    def at(self, position: float) -> "Mixture":
+        """The mixture of the laws at that position."""
+        return Mixture([law.at(position) for law in self.laws], self.weights)
+
     def density(self, points: np.ndarray, manifold: Manifold) -> np.ndarray:
         """Σ_k p_k f_k at points (n, D): (n,)."""
         self._require_normalised(manifold)

@@ -119,8 +119,8 @@ class Particles(Discretisation):
         for label in range(self._shape[0]):
             own = slice(label * self._tokens, (label + 1) * self._tokens)
             # with one label targets and sources are the same array, and methods may know it
-            points = measure.points if len(mixing) == 1 else measure.points[own]
-            yield self._evaluate(self._term, measure, mixing[label : label + 1], points)
+            points = measure.points if self.model.labels.count == 1 else measure.points[own]
+            yield self._evaluate(self._term, measure, mixing[..., label : label + 1, :], points)
 
     def step_limit(self, t: float, state: np.ndarray) -> float:
         """Tokens have no CFL limit: inf."""

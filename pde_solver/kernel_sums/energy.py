@@ -5,6 +5,7 @@ import numpy as np
 from pde_solver.errors import InputError
 from pde_solver.kernel_sums.evaluation import Evaluation
 from pde_solver.kernel_sums.evaluator import Evaluator
+from pde_solver.labels import mixing_of_head
 from pde_solver.manifolds import Sphere
 from pde_solver.measures import TokenMeasure
 from pde_solver.models.attention import Attention
@@ -36,12 +37,17 @@ def interaction_energy(model: Model, t: float, measure: TokenMeasure) -> float:
     Source: Geshkovski, Letrouit, Polyanskiy, Rigollet (arXiv:2312.10794) for Q = K = V = I; the rest is its direct
     extension.
     """
-    heads = _heads(model, t)
-    energy = sum(head.weight * _energy_without_temperature(model, head, measure) for head in heads if head.beta == 0)
-    warm = [head for head in heads if head.beta > 0]
+    heads, mixing = _heads(model, t), np.asarray(model.labels.mixing)
+    energy = 0.0
+    for place, head in enumerate(heads):
+        if head.beta == 0:
+            energy += head.weight * _energy_without_temperature(model, head, measure, mixing_of_head(mixing, place))
+    warm = [place for place, head in enumerate(heads) if head.beta > 0]
+    own = mixing if mixing.ndim == 2 else mixing[warm]
     with np.errstate(over="ignore"):
-        for head, logarithm in zip(warm, _log_interactions(model, warm, measure), strict=True):
-            energy += head.weight * float(np.exp(logarithm)) / (2 * head.beta)
+        logarithms = _log_interactions(model, [heads[place] for place in warm], measure, own)
+        for place, logarithm in zip(warm, logarithms, strict=True):
+            energy += heads[place].weight * float(np.exp(logarithm)) / (2 * heads[place].beta)
     return energy
 
 
@@ -62,7 +68,7 @@ def log_interaction_energy(model: Model, t: float, measure: TokenMeasure) -> flo
             "log_interaction_energy: needs attention heads with weight > 0 and beta > 0, for a positive energy, "
             f"found {model.velocity.at(t)}; use interaction_energy."
         )
-    found = _log_interactions(model, heads, measure)
+    found = _log_interactions(model, heads, measure, np.asarray(model.labels.mixing))
     weights = [np.log(head.weight / (2 * head.beta)) for head in heads]
     return float(np.logaddexp.reduce(np.add(found, weights)))
 
@@ -92,7 +98,7 @@ def energy_dissipation(model: Model, t: float, measure: TokenMeasure) -> float:
     rate = np.asarray(model.labels.weights)[:, None] * measure.weights * np.einsum("znd,znd->zn", velocity, velocity)
     if not heads[0].normaliser.normalised:
         return float(sum_over_ranks(measure.comm, rate.sum()))
-    log_partition = _log_partitions(model, heads, measure)[0]
+    log_partition = _log_partitions(model, heads, measure, np.asarray(model.labels.mixing))[0]
     top = max_over_ranks(measure.comm, np.max(log_partition, initial=-np.inf))
     scaled = float(sum_over_ranks(measure.comm, (rate * np.exp(log_partition - top)).sum()))
     with np.errstate(over="ignore"):
@@ -103,11 +109,13 @@ def _heads(model: Model, t: float) -> list[Attention]:
     return [part for part in model.velocity.at(t).summands() if isinstance(part, Attention)]
 
 
-def _log_partitions(model: Model, heads: list[Attention], measure: TokenMeasure) -> list[np.ndarray]:
+def _log_partitions(
+    model: Model, heads: list[Attention], measure: TokenMeasure, mixing: np.ndarray
+) -> list[np.ndarray]:
     """log ∫ k(x, y) ν_z(dy) of each head at this rank's points, (labels, n)."""
     term: Term = Sum(tuple(heads))
     evaluate = Evaluator(model.manifold, measure.comm, _EVALUATION)
-    found = evaluate.log_partitions(term, measure, np.asarray(model.labels.mixing), measure.points)
+    found = evaluate.log_partitions(term, measure, mixing, measure.points)
     return [part + _target_exponent(head, measure.points) for head, part in zip(heads, found, strict=True)]
 
 
@@ -126,21 +134,21 @@ def _query_points(head: Attention, points: np.ndarray) -> np.ndarray:
     return points if head.query is None else points @ head.query.T
 
 
-def _log_interactions(model: Model, heads: list[Attention], measure: TokenMeasure) -> list[float]:
+def _log_interactions(model: Model, heads: list[Attention], measure: TokenMeasure, mixing: np.ndarray) -> list[float]:
     """log Σ_z π_z ∬ k(x, y) μ_z(dx) ν_z(dy) of each head."""
     weights = np.asarray(model.labels.weights)[:, None] * measure.weights
     logarithms = []
-    for log_partition in _log_partitions(model, heads, measure) if heads else []:
+    for log_partition in _log_partitions(model, heads, measure, mixing) if heads else []:
         top = max_over_ranks(measure.comm, np.max(log_partition, initial=-np.inf, where=weights != 0))
         total = sum_over_ranks(measure.comm, (weights * np.exp(np.minimum(log_partition - top, 0))).sum())
         logarithms.append(float(top + np.log(total)))
     return logarithms
 
 
-def _energy_without_temperature(model: Model, head: Attention, measure: TokenMeasure) -> float:
+def _energy_without_temperature(model: Model, head: Attention, measure: TokenMeasure, mixing: np.ndarray) -> float:
     """½ Σ_z π_z ∬ ⟨Qx, Ky⟩ μ_z(dx) ν_z(dy), or −¼ Σ_z π_z ∬ |Qx − Ky|² μ_z(dx) ν_z(dy) for L2 attention."""
     weights = np.asarray(model.labels.weights)
-    attended = measure.mixed(np.asarray(model.labels.mixing))
+    attended = measure.mixed(mixing)
 
     def moments(law: TokenMeasure, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         together = law.weights @ np.column_stack([np.ones(len(rows)), (rows**2).sum(axis=1), rows])
@@ -166,7 +174,7 @@ def _check_gradient_flow(model: Model, t: float) -> None:
         problem = "the velocity has a drift"
     elif len(heads) > 1 and any(head.normaliser.normalised for head in heads):
         problem = "there are several heads and not all are unnormalised"
-    elif not np.allclose(mixing, mixing.T, rtol=1e-12, atol=0):
+    elif not np.allclose(mixing, np.swapaxes(mixing, -1, -2), rtol=1e-12, atol=0):
         problem = "the labels do not attend to each other alike"
     elif not all(_is_gradient(head, model) for head in heads):
         problem = "a head is not a gradient (V = QᵀK symmetric; for L2 attention Q = K = V = I on a sphere)"

@@ -13,6 +13,7 @@ from pde_solver.kernel_sums.method import Attended, Proposal
 from pde_solver.kernel_sums.over_ranks import sums_over_ranks
 from pde_solver.kernel_sums.plan import Plan
 from pde_solver.kernel_sums.spot_check import importance_for
+from pde_solver.labels import mixing_of_head
 from pde_solver.manifolds import Manifold
 from pde_solver.measures import TokenMeasure
 from pde_solver.models.terms import Term
@@ -77,7 +78,7 @@ class Evaluator:
         Args:
             term: the velocity in force, constant in depth.
             measure: the laws μ_z of all labels.
-            mixing: (labels', labels) whom the wanted labels attend to, ν = mixing · μ.
+            mixing: (labels', labels) whom the wanted labels attend to, ν = mixing · μ; or one such matrix for each head.
             points: (n, D) this rank's points x. What depends on points and sources alone is kept as long as both are the
                 same arrays as before, so they must not be changed in place.
             normals: (n, D) tangent vectors; then only ⟨normal, velocity⟩ is wanted.
@@ -87,9 +88,10 @@ class Evaluator:
             RunStopped: if it misses the tolerance.
         """
         field = self._evaluated(term, measure, mixing, points, normals)
-        if len(field.values) == len(mixing):
+        wanted = mixing.shape[-2]
+        if len(field.values) == wanted:
             return field
-        return replace(field, values=np.repeat(field.values, len(mixing), axis=0))  # a drift alone knows no labels
+        return replace(field, values=np.repeat(field.values, wanted, axis=0))  # a drift alone knows no labels
 
     def _evaluated(
         self, term: Term, measure: TokenMeasure, mixing: np.ndarray, points: np.ndarray, normals: np.ndarray | None
@@ -188,9 +190,9 @@ class Evaluator:
         chosen = sample.draw(self._checks, counted_in_pool.max(axis=0))
         points = plan.points[chosen]
         normals = None if plan.normals is None else plan.normals[chosen]
-        weights = mixing @ measure.weights
         attended = []
-        for head in plan.heads:
+        for place, head in enumerate(plan.heads):
+            weights = mixing_of_head(mixing, place) @ measure.weights
             sums = sums_over_ranks(self.comm, head, points, measure.points, weights)
             mean = sums.mean
             if normals is not None:

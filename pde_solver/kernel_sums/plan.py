@@ -10,6 +10,7 @@ from pde_solver.kernel_sums.choose import choose
 from pde_solver.kernel_sums.method import Attended, Problem, Proposal, Sums
 from pde_solver.kernel_sums.over_ranks import sums_over_ranks
 from pde_solver.kernel_sums.spot_check import SAMPLE, Sample
+from pde_solver.labels import mixing_of_head
 from pde_solver.manifolds import Manifold, Sphere
 from pde_solver.measures import TokenMeasure
 from pde_solver.models.attention import Attention
@@ -28,6 +29,7 @@ class Group:
     """Heads that one method sums together."""
 
     heads: tuple[Attention, ...]
+    first: int  # the place of its first head among all
     proposal: Proposal
     direct: Proposal
     sums: Sums
@@ -43,7 +45,7 @@ class Plan:
         tolerance: that of the means, relative to the largest |x|.
         term: the velocity in force.
         measure: the laws; only where their sources lie and which of them have mass is looked at.
-        mixing: (labels', labels) whom the wanted labels attend to.
+        mixing: (labels', labels) whom the wanted labels attend to, or one such matrix for each head.
         points: (n, D) this rank's targets.
         normals: (n, D) if only products with them are wanted.
 
@@ -73,7 +75,8 @@ class Plan:
         finite = np.isfinite(points).all() and np.isfinite(measure.points).all()
         counts = sum_over_ranks(comm, np.array([len(points), len(measure.points), not finite]))
         method = "dense" if counts[2] else method
-        for heads in _grouped(manifold, self.heads):
+        for heads in _grouped(manifold, self.heads, apart=mixing.ndim == 3):
+            first = sum(len(group.heads) for group in self.groups)
             problem = Problem(
                 manifold=manifold,
                 heads=heads,
@@ -88,7 +91,7 @@ class Plan:
             proposal = choose(problem, method)
             directions = None if normals is None else [head.pulled_back(normals) for head in heads]
             direct = choose(problem, "dense")
-            self.groups.append(Group(heads, proposal, direct, proposal.build(), directions))
+            self.groups.append(Group(heads, first, proposal, direct, proposal.build(), directions))
         self.families = tuple(group.proposal.family for group in self.groups)
         self.exact = set(self.families) <= {"dense"}
         seconds = sum(group.proposal.seconds for group in self.groups)
@@ -117,9 +120,10 @@ class Plan:
         result: list[Attended] = []
         for group in self.groups:
             wanted = partition or any(not head.normaliser.normalised for head in group.heads)
-            found = group.sums.attend(measure.weights, mixing, group.directions, partition=wanted)
+            own = mixing_of_head(mixing, group.first)
+            found = group.sums.attend(measure.weights, own, group.directions, partition=wanted)
             if group.proposal.family != "dense":
-                found = [self._mended(*pair, group, measure, mixing) for pair in enumerate(found)]
+                found = [self._mended(*pair, group, measure, own) for pair in enumerate(found)]
             result += found
         return result
 
@@ -140,16 +144,20 @@ class Plan:
         return replace(found, doubtful=None)
 
 
-def _grouped(manifold: Manifold, heads: Sequence[Attention]) -> list[tuple[Attention, ...]]:
-    """On spheres all heads share one transform of the law; in R^d each has axes of its own."""
-    if isinstance(manifold, Sphere):
+def _grouped(manifold: Manifold, heads: Sequence[Attention], apart: bool) -> list[tuple[Attention, ...]]:
+    """On spheres all heads that attend alike share one transform of the law; in R^d each has axes of its own."""
+    if isinstance(manifold, Sphere) and not apart:
         return [tuple(heads)] if heads else []
     return [(head,) for head in heads]
 
 
 def _check_mass(measure: TokenMeasure, mixing: np.ndarray) -> None:
     attended = mixing @ (measure.weights != 0).any(axis=1).astype(float)  # a nan is the time loop's to find
-    attended = sum_over_ranks(measure.comm, attended)
+    attended = (
+        sum_over_ranks(measure.comm, attended).min(axis=0)
+        if mixing.ndim == 3
+        else sum_over_ranks(measure.comm, attended)
+    )
     empty = np.flatnonzero(attended == 0)
     if len(empty):
         raise InputError(

@@ -47,7 +47,7 @@ def importance_for(mass: np.ndarray, mixing: np.ndarray) -> np.ndarray:
         mixing: (labels', labels); where all labels are wanted each asks for its own law, else for that of any.
     """
     counted = importance(mass)
-    return counted if len(mixing) == len(mass) else counted.max(axis=0, keepdims=True)
+    return counted if mixing.shape[-2] == len(mass) else counted.max(axis=0, keepdims=True)
 
 
 class Sample:

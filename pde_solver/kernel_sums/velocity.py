@@ -41,7 +41,7 @@ def velocity(
     """
     wanted = list(range(model.labels.count)) if labels is None else list(labels)
     mixing = np.asarray(model.labels.mixing)
-    some = len(wanted) < len(mixing)
+    some = len(wanted) < model.labels.count
     evaluate = Evaluator(model.manifold, measure.comm, evaluation or Evaluation(method="dense"))
-    values = evaluate(model.velocity.at(t), measure, mixing[wanted] if some else mixing, points).values
+    values = evaluate(model.velocity.at(t), measure, mixing[..., wanted, :] if some else mixing, points).values
     return values if some or labels is None else values[wanted]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pde_solver.errors import InputError
 from pde_solver.labels import Labels
 from pde_solver.manifolds import Manifold
+from pde_solver.models.attention import Attention
 from pde_solver.models.terms import Term
 
 
@@ -33,6 +34,20 @@ class Model:
                 f"Model: velocity must be Attention, Linear, Layers or a sum of them, found {self.velocity!r}."
             )
         self.velocity.check(self.manifold.ambient_dimension)
+        self._check_heads()
+
+    def _check_heads(self) -> None:
+        """Where each head has a mixing of its own, every layer must have as many heads."""
+        if self.labels.heads is None:
+            return
+        breaks = list(self.velocity.breakpoints)
+        for t in [breaks[0] - 1.0, *breaks] if breaks else [0.0]:
+            heads = sum(isinstance(part, Attention) for part in self.velocity.at(t).summands())
+            if heads != self.labels.heads:
+                raise InputError(
+                    f"Model: labels.mixing has a matrix for each of {self.labels.heads} heads, and the velocity {heads} heads; "
+                    "give one for each, or one matrix for all."
+                )
 
     def __str__(self) -> str:
         terms = " + ".join(str(term) for term in self.velocity.summands())

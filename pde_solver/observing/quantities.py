@@ -82,6 +82,11 @@ def order_parameter(snapshot: Snapshot) -> float:
     return float(np.linalg.norm(first_moment(snapshot)))
 
 
+def label_order_parameters(snapshot: Snapshot) -> np.ndarray:
+    """R_z = |∫ x dμ_z| of the law of each label, (labels,)."""
+    return np.linalg.norm(snapshot.measure.integrate(lambda x: x), axis=1)
+
+
 def velocity_norm(snapshot: Snapshot) -> float:
     """(Σ_z π_z ∫ |X_z|² dμ_z)^{1/2}, with the velocity X of the model summed afresh at the points of the measure."""
     points = snapshot.measure.points
@@ -198,6 +203,7 @@ QUANTITIES: dict[str, Quantity] = {
         interaction_energy,
         energy_dissipation,
         order_parameter,
+        label_order_parameters,
         first_moment,
         second_moment,
         variance,

@@ -7,7 +7,7 @@ from pde_solver.output.atomic import prepare_folder, write_atomically
 from pde_solver.output.checkpoint import Checkpoint, CheckpointMismatchError, load_checkpoint, save_checkpoint
 from pde_solver.output.checkpoint_series import CheckpointSeries
 from pde_solver.output.fields import FieldWriter
-from pde_solver.output.frames import Frame, collect_frame, read_frames
+from pde_solver.output.frames import Frame, collect_frame, read_frames, read_label_frames
 from pde_solver.output.laws import LawWriter, read_laws
 from pde_solver.output.tables import History, format_table, read_history, write_history
 
@@ -25,6 +25,7 @@ __all__ = [
     "prepare_folder",
     "read_frames",
     "read_history",
+    "read_label_frames",
     "read_laws",
     "save_checkpoint",
     "write_atomically",

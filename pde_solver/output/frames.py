@@ -72,6 +72,21 @@ def read_frames(path: str | os.PathLike[str], label_weights: Sequence[float], co
         raise InputError(f"{path}: damaged or not a VTKHDF file of a run, so nothing can be drawn from it.") from error
 
 
+def read_label_frames(path: str | os.PathLike[str], labels: int, count: int = 4) -> list[list[Frame]]:
+    """The densities of all labels at the depths of `read_frames`: for each depth a frame for each label. One process only.
+
+    Args:
+        path: a file that `FieldWriter` wrote.
+        labels: how many labels the run had.
+        count: how many depths.
+
+    Raises:
+        InputError: as `read_frames`.
+    """
+    by_label = [read_frames(path, weights.tolist(), count) for weights in np.eye(labels)]
+    return [list(row) for row in zip(*by_label, strict=True)]
+
+
 def _spread(depths: np.ndarray, count: int) -> list[int]:
     """Places of the depths that are nearest to equally spaced ones, each once."""
     if not len(depths):
@@ -93,6 +108,8 @@ def _read_frame(root: h5py.Group, place: int, label_weights: Sequence[float]) ->
         points = points.reshape(cells, -1, 3).mean(axis=1)
     values = np.zeros(rows)
     for name, weight in zip(names, label_weights, strict=True):
+        if weight == 0:  # a label that does not count need not be read
+            continue
         begin = int(root[f"Steps/{kind}Offsets/{name}"][place])
         values += weight * root[kind][name][begin : begin + rows]
     return Frame(float(root["Steps/Values"][place]), points, values, bool(is_tokens))

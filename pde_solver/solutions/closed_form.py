@@ -85,12 +85,13 @@ def closed_form(model: Model, initial: Law, start: float = 0.0) -> ClosedForm:
     Source: derived for this project; each kind of solution names its own.
     """
     start = number("closed_form: start", start)
-    if model.labels.count != 1 or model.labels.mixing[0, 0] == 0 or isinstance(initial, PointCloud):
+    shares = np.unique(model.labels.mixing)  # with one label, what each head attends to of it
+    if model.labels.count != 1 or len(shares) > 1 or shares[0] == 0 or isinstance(initial, PointCloud):
         raise _unknown(model, initial)
     manifold, d = model.manifold, model.manifold.ambient_dimension
     initial.density(np.full((1, d), d**-0.5), manifold)  # a law of another manifold is refused in its own words
     beginnings = [start, *(t for t in model.velocity.breakpoints if t > start)]
-    layers = [_acting(model.velocity.at(t), float(model.labels.mixing[0, 0])) for t in beginnings]
+    layers = [_acting(model.velocity.at(t), float(shares[0])) for t in beginnings]
     # each kind leads to laws of the kind that it starts from, so the initial law answers for all layers
     fitting = (entry for entry in _KINDS if all(entry[0](manifold, layer, initial) for layer in layers))
     found = next(fitting, None)

@@ -5,6 +5,7 @@ import pytest
 from observing_fakes import Tokens, circle_cells, square_cells
 from scipy.special import iv
 
+import pde_solver as ps
 from pde_solver.densities import Law
 from pde_solver.errors import InputError
 from pde_solver.kernel_sums import velocity
@@ -172,3 +173,14 @@ def test_defaults_apply():
     circle, plane, particles = names
     assert plane - circle == {"wall_flux"}
     assert circle - particles == {"minimum_density", "maximum_density", "entropy"}
+
+
+def test_each_label_has_an_order_parameter_of_its_own():
+    labels = ps.position_labels(3)
+    model = ps.Model(ps.Sphere(2), ps.Attention(1.0), labels)
+    laws = [ps.PoissonKernel((r, 0.0)) for r in (0.1, 0.2, 0.3)]
+    simulation = ps.Simulation(ps.DiscontinuousGalerkin(model, ps.circle(64), 3), laws, 1.0)
+    # the mean of a Poisson kernel on the circle is w
+    assert ps.label_order_parameters(simulation.snapshot) == pytest.approx([0.1, 0.2, 0.3], abs=1e-9)
+    one = ps.Simulation(ps.Particles(ps.Model(ps.Sphere(2), ps.Attention(1.0)), 50), ps.Uniform(), 1.0).snapshot
+    assert ps.label_order_parameters(one) == pytest.approx([ps.order_parameter(one)], abs=1e-15)
