@@ -154,7 +154,7 @@ def _claim(trial: Trial, verdicts: Sequence[Verdict]) -> str:
     for v in verdicts:
         mark = _mark(v.word == PASSED, v.word)
         if v.check is None:
-            rows.append([_text(v.function), *[""] * 5, mark, _seconds(v.seconds), str(v.ranks), ""])
+            rows.append([_text(v.function), mark, *[""] * 5, _seconds(v.seconds), str(v.ranks), ""])
             tracebacks.append(f"<h4>{_text(v.function)}</h4><pre class='traceback'>{_text(v.traceback)}</pre>")
             continue
         check, (measured, expected) = v.check, v.check.worst
@@ -166,18 +166,18 @@ def _claim(trial: Trial, verdicts: Sequence[Verdict]) -> str:
         rows.append(
             [
                 quantity,
+                mark,
                 f"{_number(measured)}",
                 f"{bound}{_number(expected)}",
                 f"{_size(check.error)}{kind}",
                 _size(check.tolerance),
                 _linked(check.source),
-                mark,
                 _seconds(v.seconds),
                 str(v.ranks),
                 figure,
             ]
         )
-    head = ["quantity", "measured", "expected", "error", "tolerance", "source", "verdict", "s", "ranks", "figure"]
+    head = ["quantity", "verdict", "measured", "expected", "error", "tolerance", "source", "s", "ranks", "figure"]
     return (
         f'<section class="claim" id="{_anchor(claim.name)}"><h2>{_text(claim.title)}</h2><p class="name">{_text(claim.name)}</p>'
         + f'<div class="page">{MarkdownIt("commonmark").enable("table").render(claim.page)}</div>'
