@@ -9,7 +9,8 @@ import numpy as np
 from mpi4py import MPI
 
 from pde_solver.errors import InputError
-from pde_solver.output.atomic import cause, write_atomically
+from pde_solver.output import write_csv
+from pde_solver.output.atomic import cause
 
 #: Columns that every study has, beside x; what follows are errors, then their orders.
 VALUE, UNKNOWNS, SECONDS, ORDER = "value", "unknowns", "seconds", "order of "
@@ -30,14 +31,7 @@ def write_study(
         errors = [repr(float(m.errors[name])) if name in m.errors else "" for name in names]
         observed = [repr(float(orders[name][i - 1])) if i else "" for name in names]
         rows.append([m.value, repr(float(m.resolution)), unknowns, repr(float(m.seconds)), *errors, *observed])
-
-    def write(temporary: Path) -> None:
-        with open(temporary, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow([VALUE, abscissa, UNKNOWNS, SECONDS, *names, *(ORDER + name for name in names)])
-            writer.writerows(rows)
-
-    write_atomically(comm, path, write)
+    write_csv(path, [VALUE, abscissa, UNKNOWNS, SECONDS, *names, *(ORDER + name for name in names)], rows, comm)
 
 
 def read_measurements(path: Path, abscissa: str) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from pde_solver.output.checkpoint_series import CheckpointSeries
 from pde_solver.output.fields import FieldWriter
 from pde_solver.output.frames import Frame, collect_frame, read_frames, read_label_frames
 from pde_solver.output.laws import LawWriter, read_laws
-from pde_solver.output.tables import History, format_table, read_history, write_history
+from pde_solver.output.tables import History, format_table, read_history, write_csv, write_history
 
 __all__ = [
     "Checkpoint",
@@ -29,5 +29,6 @@ __all__ = [
     "read_laws",
     "save_checkpoint",
     "write_atomically",
+    "write_csv",
     "write_history",
 ]

@@ -39,12 +39,30 @@ def write_history(path: str | os.PathLike[str], records: Mapping[str, History], 
         for column, entries in zip(names, table.T, strict=True):
             columns[column] = {float(t): repr(float(entry)) for t, entry in zip(times, entries, strict=True)}
     depths = sorted({t for column in columns.values() for t in column})
+    rows = [[repr(t), *(column.get(t, "") for column in columns.values())] for t in depths]
+    write_csv(path, ["t", *columns], rows, comm)
+
+
+def write_csv(
+    path: str | os.PathLike[str], head: Sequence[str], rows: Sequence[Sequence[object]], comm: MPI.Comm
+) -> None:
+    """Write a CSV table, replacing the file as a whole. Collective.
+
+    Args:
+        path: the file.
+        head: names of the columns.
+        rows: cells, written as `str` has them; None is an empty one.
+        comm: the ranks of the run; rank 0 writes.
+
+    Raises:
+        RunStopped: as `write_history`.
+    """
 
     def write(temporary: Path) -> None:
         with open(temporary, "w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["t", *columns])
-            writer.writerows([repr(t), *(column.get(t, "") for column in columns.values())] for t in depths)
+            writer.writerow(head)
+            writer.writerows(rows)
 
     write_atomically(comm, path, write)
 

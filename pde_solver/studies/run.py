@@ -106,6 +106,7 @@ class _Study:
             self._check(series)
         self._quantities: dict[str, CrossValidation] = {}
         self._done: set[Path] = set()
+        self._replicas: dict[tuple[str, ...], Path] = {}
         on_root(self.comm, self._check_folder)
         studies: list[Study] = []
         with results.claimed(self.comm, self.folder, overwrite=False, resume=True):
@@ -236,11 +237,13 @@ class _Study:
 
     def _against_particles(self, case: Case, run: Run, changes: Sequence[str], tokens: Tokens) -> CrossValidation:
         """The replicas of the case with random tokens, run if need be, and the comparison."""
-        shared = [change for change in changes if not change.startswith(WITHOUT_TOKENS)]
         folders = []
         for seed in range(tokens.seed, tokens.seed + tokens.replicas):
-            named = [*shared, f"particles={tokens.count}", f"seed={seed}"]
-            folders.append(self._run(self._token_case(changes, tokens, seed), named).folder)
+            shared = [change for change in changes if not change.startswith(WITHOUT_TOKENS)]
+            named = (*shared, f"particles={tokens.count}", f"seed={seed}")
+            if named not in self._replicas:  # many runs on meshes are held against the same
+                self._replicas[named] = self._run(self._token_case(changes, tokens, seed), named).folder
+            folders.append(self._replicas[named])
 
         def compare() -> CrossValidation:
             samples = [read_result(folder) for folder in folders]

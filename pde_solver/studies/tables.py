@@ -1,13 +1,12 @@
 """What a study leaves: one row a run, the quantities beside those of particles, and the picture."""
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mpi4py import MPI
 
 from pde_solver.convergence import Study
-from pde_solver.output import format_table, write_atomically
+from pde_solver.output import format_table, write_csv
 from pde_solver.parallel import on_root
 from pde_solver.studies.particles import CrossValidation
 
@@ -22,14 +21,14 @@ def write_tables(
 ) -> None:
     """Write study.csv, and quantities.csv if there are any, replacing them as a whole. Collective."""
     head, rows = _rows_of(series)
-    _write_csv(folder / TABLE, head, rows, comm)
+    write_csv(folder / TABLE, head, _exact(rows), comm)
     if quantities:
         lines = [
             [name, c.t, c.quantity, c.value, c.mean, c.standard_error, c.discrepancy, c.in_standard_errors]
             for name, cross in quantities.items()
             for c in cross.quantities
         ]
-        _write_csv(folder / QUANTITIES, _COLUMNS, lines, comm)
+        write_csv(folder / QUANTITIES, _COLUMNS, _exact(lines), comm)
 
 
 def draw_picture(folder: Path, series: Sequence[Study], title: str, comm: MPI.Comm) -> None:
@@ -70,14 +69,6 @@ def _rows_of(series: Sequence[Study]) -> tuple[list[str], list[list[object]]]:
     return head, rows
 
 
-def _write_csv(path: Path, head: Sequence[str], rows: Sequence[Sequence[object]], comm: MPI.Comm) -> None:
-    def cell(value: object) -> str:
-        return "" if value is None else repr(float(value)) if isinstance(value, float) else str(value)
-
-    def write(temporary: Path) -> None:
-        with open(temporary, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(head)
-            writer.writerows([cell(value) for value in row] for row in rows)
-
-    write_atomically(comm, path, write)
+def _exact(rows: Sequence[Sequence[object]]) -> list[list[object]]:
+    """Real numbers to the last digit, NumPy's like Python's."""
+    return [[repr(float(cell)) if isinstance(cell, float) else cell for cell in row] for row in rows]

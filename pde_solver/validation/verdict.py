@@ -1,6 +1,5 @@
 """What came of a check: its numbers, or the traceback of what went wrong."""
 
-import csv
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from pathlib import Path
 from mpi4py import MPI
 
 from pde_solver.checks import Check
-from pde_solver.output.atomic import write_atomically
+from pde_solver.output import write_csv
 from pde_solver.validation.claim import Claim
 
 #: The columns of results.csv.
@@ -70,12 +69,4 @@ class Verdict:
 
 def write_results(path: Path, verdicts: Iterable[Verdict], comm: MPI.Comm) -> None:
     """Write results.csv, a row for each check, replacing the file as a whole. Collective."""
-    rows = [verdict.row() for verdict in verdicts]
-
-    def write(temporary: Path) -> None:
-        with open(temporary, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            writer.writerows(rows)
-
-    write_atomically(comm, path, write)
+    write_csv(path, COLUMNS, [verdict.row() for verdict in verdicts], comm)

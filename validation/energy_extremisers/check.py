@@ -172,7 +172,7 @@ class Minimiser(ps.Law):
 
     def sample(self, count: int, rng: np.random.Generator, manifold: ps.Sphere) -> np.ndarray:
         """No tokens are drawn from it."""
-        raise NotImplementedError
+        raise ps.InputError("Minimiser: no tokens are drawn from it; take a mesh, or tokens placed by a quadrature.")
 
 
 def at_minimiser(trial: ps.Trial, second: float, cells: int) -> ps.Simulation:
